@@ -1,0 +1,178 @@
+"""What a run is told to do: frozen dataclasses, one a subject.
+
+Each can be made from keyword arguments alone (tests, tools, notebooks) or, by `cli`, from flags.
+The defaults are DeepSpeech 0.9's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+N_INPUT = 26
+"""MFCC coefficients a frame."""
+
+N_CONTEXT = 9
+"""Frames of context on each side."""
+
+
+@dataclass(frozen=True)
+class FeatureConfig:
+    """How audio becomes MFCCs."""
+
+    sample_rate: int = 16000  # Hz
+    window_ms: int = 32
+    step_ms: int = 20
+    backend: str = 'tensorflow'  # or 'python_speech_features'
+    normalize_sample_rate: bool = True  # resample files of another rate; else they are bad samples
+
+    @property
+    def window_samples(self) -> int:
+        return self.sample_rate * self.window_ms // 1000
+
+    @property
+    def step_samples(self) -> int:
+        return self.sample_rate * self.step_ms // 1000
+
+    def frames(self, samples: int) -> int:
+        """Number of MFCC frames of `samples` audio samples; 0 when shorter than one window."""
+        if samples < self.window_samples:
+            return 0
+        return 1 + (samples - self.window_samples) // self.step_samples
+
+
+@dataclass(frozen=True)
+class ModelConfig:
+    """The acoustic model. `dropout` are the six flags, with -1 already replaced."""
+
+    n_hidden: int = 2048
+    layer_norm: bool = False
+    relu_clip: float = 20.0
+    dropout: tuple[float, float, float, float, float, float] = (0.05, 0.05, 0.05, 0.0, 0.0, 0.05)
+    lstm: str = 'auto'  # a name in model.lstm's registry; 'auto' chooses by device
+
+
+@dataclass(frozen=True)
+class DataConfig:
+    """Which samples are used, in which order, in which batches."""
+
+    train_files: tuple[str, ...] = ()
+    dev_files: tuple[str, ...] = ()
+    test_files: tuple[str, ...] = ()
+    metrics_files: tuple[str, ...] = ()
+    train_batch_size: int = 1  # per tower
+    dev_batch_size: int = 1
+    test_batch_size: int = 1
+    limit_train: int = 0  # samples; 0: all
+    limit_dev: int = 0
+    limit_test: int = 0
+    reverse_train: bool = False
+    reverse_dev: bool = False
+    reverse_test: bool = False
+    shuffle_batches: bool = False
+    shuffle_start: int = 1  # first epoch (from 0) with a new order of batches
+    shuffle_buffer: int = 1000  # batches
+    process_ahead: int = 16  # batches prepared in advance
+    read_buffer: int = 1024 * 1024  # bytes
+    alphabet_config_path: str = 'data/alphabet.txt'
+    on_bad_sample: str = 'error'  # or 'skip'
+
+
+@dataclass(frozen=True)
+class OptimizerConfig:
+    """Adam."""
+
+    learning_rate: float = 0.001
+    beta1: float = 0.9
+    beta2: float = 0.999
+    epsilon: float = 1e-8
+
+
+@dataclass(frozen=True)
+class ScheduleConfig:
+    """When to stop, when to lower the learning rate."""
+
+    epochs: int = 75
+    early_stop: bool = False
+    es_epochs: int = 25
+    es_min_delta: float = 0.05
+    reduce_lr_on_plateau: bool = False
+    plateau_epochs: int = 10
+    plateau_reduction: float = 0.1
+    max_bad_steps: int = 20
+
+
+@dataclass(frozen=True)
+class CheckpointConfig:
+    """Where checkpoints are read and written. Empty directory names: none."""
+
+    load_dir: str = ''
+    save_dir: str = ''
+    load_train: str = 'auto'  # auto, last, best, init
+    load_evaluate: str = 'auto'  # auto, last, best
+    checkpoint_secs: int = 600
+    max_to_keep: int = 5
+    force_initialize_learning_rate: bool = False
+
+
+@dataclass(frozen=True)
+class ParallelConfig:
+    """Devices, towers and threads."""
+
+    parallel: str = 'hybrid'
+    cpu_towers: int = 0  # virtual CPU devices; 0: one tower per GPU, else one on the CPU
+    train_cudnn: bool = False
+    inter_op_threads: int = 0  # 0: TensorFlow decides
+    intra_op_threads: int = 0
+    use_allow_growth: bool = False
+    log_placement: bool = False
+
+
+@dataclass(frozen=True)
+class ReportConfig:
+    """What is shown and written down."""
+
+    summary_dir: str = ''
+    summary_steps: int = 100
+    show_progressbar: bool = True
+    log_level: int = 1  # 0 debug, 1 info, 2 warnings, 3 errors
+    report_count: int = 5
+    test_output_file: str = ''
+    beam_width: int = 1024
+
+
+@dataclass(frozen=True)
+class ExportConfig:
+    """The exported model and what its metadata say."""
+
+    export_dir: str = ''
+    remove_export: bool = False
+    file_name: str = 'output_graph'
+    batch_size: int = 1
+    n_steps: int = 16  # frames a call of the streaming model
+    beam_width: int = 500
+    language: str = ''
+    author_id: str = 'author'
+    model_name: str = 'model'
+    model_version: str = '0.0.1'
+    contact_info: str = ''
+    license: str = ''
+    min_ds_version: str = ''
+    max_ds_version: str = ''
+    description: str = ''
+
+
+@dataclass(frozen=True)
+class Config:
+    """One run of `DeepSpeech.py`."""
+
+    features: FeatureConfig = field(default_factory=FeatureConfig)
+    model: ModelConfig = field(default_factory=ModelConfig)
+    data: DataConfig = field(default_factory=DataConfig)
+    optimizer: OptimizerConfig = field(default_factory=OptimizerConfig)
+    schedule: ScheduleConfig = field(default_factory=ScheduleConfig)
+    checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
+    parallel: ParallelConfig = field(default_factory=ParallelConfig)
+    report: ReportConfig = field(default_factory=ReportConfig)
+    export: ExportConfig = field(default_factory=ExportConfig)
+    one_shot_infer: str = ''
+    random_seed: int = 4568

@@ -1,0 +1,31 @@
+"""The exceptions a user can meet.
+
+`cli` prints them without a traceback and ends with `exit_status`. Every message names the
+file, the line, the value and the way out, as far as they apply.
+"""
+
+from __future__ import annotations
+
+
+class UserError(Exception):
+    """Something the user can put right: a flag, a data file, a checkpoint."""
+
+    exit_status = 2
+
+
+class FlagError(UserError):
+    """A flag that is unknown, malformed or does not fit the others."""
+
+
+class DataError(UserError):
+    """A CSV file, a transcript, an audio file or an alphabet that cannot be used."""
+
+
+class CheckpointError(UserError):
+    """A checkpoint that is missing, damaged or does not fit the flags."""
+
+
+class TrainingDiverged(UserError):
+    """The loss was not finite for too many steps in a row."""
+
+    exit_status = 3
