@@ -1,0 +1,36 @@
+"""Shared fixtures: a fresh graph, and the reference data where they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+
+
+@pytest.fixture(scope='session')
+def deepspeech_data() -> Path:
+    """The folder with real speech and DeepSpeech's own figures."""
+    folder = os.environ.get('DEEPSPEECH_DATA', '')
+    if not folder:
+        pytest.skip('DEEPSPEECH_DATA is not set: no reference data on this machine')
+    if not Path(folder).is_dir():
+        pytest.fail(f'DEEPSPEECH_DATA names {folder!r}, which is no folder')
+    return Path(folder)
+
+
+@pytest.fixture
+def graph() -> Iterator[tf.Graph]:
+    """A new graph, made the default one."""
+    import tensorflow as tf
+
+    tf.compat.v1.disable_v2_behavior()
+    with tf.Graph().as_default() as new_graph:
+        yield new_graph
