@@ -1,0 +1,174 @@
+"""The input pipeline: from positions in a list of samples to padded batches, one a tower.
+
+    positions -> load (read, resample, encode) -> MFCCs -> batch -> filler for the last group -> prefetch
+
+Everything but the loading function is TensorFlow. The graph knows positions only: samples and transcripts
+stay in Python, so neither the graph nor a session grows with the data set.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+import tensorflow as tf
+
+from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
+from deepspeech_training.data.batch import Batch
+from deepspeech_training.data.loading import SampleLoader
+from deepspeech_training.data.manifest import Sample
+from deepspeech_training.text.alphabet import Alphabet
+
+INPUT_DEVICE = '/cpu:0'
+
+
+class _Rows(NamedTuple):
+    """One utterance, or, with one dimension more in front of every field, a batch of them."""
+
+    names: tf.Tensor  # string []
+    features: tf.Tensor  # float32 [frames, N_INPUT]
+    feature_lengths: tf.Tensor  # int32 []
+    labels: tf.Tensor  # int32 [characters]
+    label_lengths: tf.Tensor  # int32 []
+    weights: tf.Tensor  # float32 []
+    indices: tf.Tensor  # int32 []
+    audio_seconds: tf.Tensor  # float32 []
+
+
+_PADDED_SHAPES = _Rows([], [None, N_INPUT], [], [None], [], [], [], [])
+
+
+class InputPipeline:
+    """Batches of a list of samples, in any order and size, through one iterator in the default graph.
+
+    One pipeline can serve training and evaluation: `start` says which samples follow, by their positions in
+    `samples`, and in what batches. Each graph step takes `towers` batches, by one `next_batch` a tower.
+
+    `mfccs` computes features in the graph, [samples] -> [frames, N_INPUT]; None when `features.backend` is
+    'python_speech_features', whose features NumPy computes in the loading function.
+
+    Raises `ValueError` when `mfccs` does not fit the backend or `towers` is below 1.
+    """
+
+    def __init__(
+        self,
+        samples: Sequence[Sample],
+        alphabet: Alphabet,
+        features: FeatureConfig,
+        data: DataConfig,
+        *,
+        towers: int,
+        mfccs: Callable[[tf.Tensor], tf.Tensor] | None,
+        prefix: str = 'input',
+    ) -> None:
+        if towers < 1:
+            raise ValueError(f'towers is {towers}, and must be at least 1')
+        if (mfccs is None) != (features.backend == 'python_speech_features'):
+            raise ValueError(f'mfccs is {mfccs}, which does not fit the feature backend {features.backend!r}')
+        self._count = len(samples)
+        self._towers = towers
+        self._mfccs = mfccs
+        self._prefix = prefix
+        self._loader = SampleLoader(samples, alphabet, features, data)
+        with tf.device(INPUT_DEVICE), tf.name_scope(prefix):
+            self._order = tf.compat.v1.placeholder(tf.int32, [None], 'order')
+            self._batch_size = tf.compat.v1.placeholder(tf.int64, [], 'batch_size')
+            self._fillers = tf.compat.v1.placeholder(tf.int64, [], 'fillers')
+            self._iterator = tf.compat.v1.data.make_initializable_iterator(self._create_dataset(data.process_ahead))
+
+    def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
+        threads = max(2, os.cpu_count() or 1)
+        rows = tf.data.Dataset.from_tensor_slices(self._order)
+        rows = rows.map(self._load_rows, num_parallel_calls=threads, deterministic=True)
+        batches = rows.padded_batch(self._batch_size, _PADDED_SHAPES)
+        batches = batches.concatenate(tf.data.Dataset.from_tensors(_filler()).repeat(self._fillers))
+        options = tf.data.Options()
+        options.deterministic = True
+        options.autotune.enabled = False  # everything it would choose is given; it costs a thread
+        options.threading.private_threadpool_size = threads  # a busy graph must not hold up the input
+        return batches.prefetch(process_ahead).with_options(options)
+
+    def _load_rows(self, position: tf.Tensor) -> _Rows:
+        name, audio, labels, seconds = tf.numpy_function(
+            self._loader.load_for_tensorflow, [position], [tf.string, tf.float32, tf.int32, tf.float32]
+        )
+        if self._mfccs is not None:
+            audio.set_shape([None])
+            audio = self._mfccs(audio)
+        return _Rows(
+            names=tf.ensure_shape(name, []),
+            features=tf.ensure_shape(audio, [None, N_INPUT]),
+            feature_lengths=tf.shape(audio)[0],
+            labels=tf.ensure_shape(labels, [None]),
+            label_lengths=tf.size(labels),
+            weights=tf.constant(1.0),
+            indices=position,
+            audio_seconds=tf.ensure_shape(seconds, []),
+        )
+
+    def next_batch(self) -> Batch:
+        """The next batch: call it once for every tower, and not in another order than that of the towers.
+
+        Towers take their batches in a fixed order when each call is made under a control dependency on the batch
+        of the tower before. `wait_seconds` then runs from when that batch was there, so that no tower counts the
+        time of another, and the sum over the towers is how long the step was without a batch that it wanted.
+        (Towers that already have theirs compute meanwhile: the sum is what a quicker input could save at most.)
+
+        Running it raises `tf.errors.OutOfRangeError` behind the last group of batches, and another
+        `tf.errors.OpError` when a sample cannot be loaded: hand that to `reraise`.
+        """
+        with tf.device(INPUT_DEVICE), tf.name_scope(self._prefix):
+            asked = tf.timestamp()
+            with tf.control_dependencies([asked]):
+                rows: _Rows = self._iterator.get_next()
+            with tf.control_dependencies(list(rows)):
+                received = tf.timestamp()
+            waited = tf.cast(received - asked, tf.float32, name='wait_seconds')
+        return Batch(*rows, wait_seconds=waited)
+
+    def steps(self, count: int, batch_size: int) -> int:
+        """How many steps of all towers `count` samples take."""
+        return -(-count // (batch_size * self._towers))
+
+    def start(self, session: tf.compat.v1.Session, order: np.ndarray, batch_size: int) -> None:
+        """Begins again: the samples at the positions `order` (int32 [count]), `batch_size` a batch.
+
+        Batches have exactly that order; the last one may be smaller. Filler batches of one row and one frame
+        follow until every tower has a batch in every step. What an earlier `start` has left is given up.
+
+        Raises `ValueError` when a position is outside of the list of samples or the batch size is below 1.
+        """
+        order = np.asarray(order, np.int32).reshape(-1)
+        if batch_size < 1:
+            raise ValueError(f'batch_size is {batch_size}, and must be at least 1')
+        if order.size and not (0 <= order.min() and order.max() < self._count):
+            raise ValueError(f'order has positions outside of 0 to {self._count - 1}')
+        batches = -(-order.size // batch_size)
+        self._loader.forget_failures()
+        session.run(
+            self._iterator.initializer,
+            {self._order: order, self._batch_size: batch_size, self._fillers: -batches % self._towers},
+        )
+
+    def reraise(self, error: tf.errors.OpError) -> NoReturn:
+        """Raises what went wrong with a sample, a `DataError` as a rule, or else `error` itself."""
+        failure = self._loader.failure_in(error.message)
+        if failure is None:
+            raise error
+        raise failure from failure.__cause__
+
+
+def _filler() -> _Rows:
+    """A batch of one row that counts for nothing: one silent frame, one label, weight 0."""
+    return _Rows(
+        names=tf.constant(['']),
+        features=tf.zeros([1, 1, N_INPUT]),
+        feature_lengths=tf.constant([1]),
+        labels=tf.constant([[0]]),
+        label_lengths=tf.constant([1]),
+        weights=tf.constant([0.0]),
+        indices=tf.constant([-1]),
+        audio_seconds=tf.constant([0.0]),
+    )
