@@ -25,6 +25,8 @@ class TowerOutput:
     `bad_names`: string [k], the samples whose loss is not finite.
     `totals`: further float32 scalars, added up over the towers (audio seconds, waiting time).
     `per_sample`: tensors that evaluation wants from each tower (logits, losses, indices).
+    `samples`: float32 scalar, how many samples of weight 1 the batch has, computed from the batch alone:
+    then no tower waits for another's loss before its backward pass. None: `count` is used.
     """
 
     loss_sum: tf.Tensor
@@ -32,6 +34,7 @@ class TowerOutput:
     bad_names: tf.Tensor
     totals: Mapping[str, tf.Tensor] = field(default_factory=dict)
     per_sample: Mapping[str, tf.Tensor] = field(default_factory=dict)
+    samples: tf.Tensor | None = None
 
 
 NextBatch = Callable[[], Any]
@@ -121,8 +124,12 @@ class Strategy(ABC):
     def build_evaluation(self, next_batch: NextBatch, tower_fn: TowerFn) -> StepOps:
         """Builds a forward step over all towers, without optimizer, sharing the variables of `build`."""
 
+    @abstractmethod
     def after_restore(self, session: tf.compat.v1.Session) -> None:
-        """Called once, when the variables have their values: makes all processes start from the same."""
+        """Called once for every session, when the variables have their values.
+
+        Makes all processes start from the same values; raises `FlagError` when the session lacks a tower's device.
+        """
 
     @abstractmethod
     def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Any = None) -> StepResult:
