@@ -1,0 +1,56 @@
+"""In which order an epoch takes its samples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from deepspeech_training.config import DataConfig
+from deepspeech_training.data.manifest import Sample
+
+
+def sort_samples(samples: Sequence[Sample], reverse: bool, limit: int) -> list[Sample]:
+    """Samples by ascending file size, so that a batch holds utterances of like length.
+
+    Equal sizes stay in the order given. `reverse` turns the whole list round; then `limit` (0: none) keeps that many
+    from its start.
+    """
+    ordered = sorted(samples, key=lambda sample: sample.size)
+    if reverse:
+        ordered.reverse()
+    return ordered[:limit] if limit else ordered
+
+
+def epoch_order(count: int, batch_size: int, epoch: int, data: DataConfig, seed: int) -> npt.NDArray[np.int32]:
+    """The positions 0 to `count` - 1 in the order in which epoch `epoch` (from 0) takes them: int32 `[count]`.
+
+    Ascending, unless `data.shuffle_batches` and `epoch` has reached `data.shuffle_start`. Then the list is cut into
+    batches of `batch_size` neighbours - where `count` is no multiple, one smaller batch at a place drawn anew each
+    epoch - and the batches are drawn one by one from a window of `data.shuffle_buffer`, as `tf.data`'s `shuffle` does.
+    The smaller batch comes last, so that cutting the result into batches of `batch_size` gives these batches. The
+    same seed and epoch give the same order.
+    """
+    if not data.shuffle_batches or epoch < data.shuffle_start:
+        return np.arange(count, dtype=np.int32)
+    batches, rest = divmod(count, batch_size)
+    random = np.random.default_rng([seed & 0xFFFFFFFF, epoch])
+    gap = int(random.integers(batches + 1)) * batch_size
+    positions = np.arange(count, dtype=np.int32)
+    smaller = positions[gap : gap + rest]
+    full = np.delete(positions, np.s_[gap : gap + rest]).reshape(batches, batch_size)
+    return np.concatenate([full[_shuffled(batches, data.shuffle_buffer, random)].ravel(), smaller])
+
+
+def _shuffled(count: int, window: int, random: np.random.Generator) -> npt.NDArray[np.int32]:
+    """0 to `count` - 1, each drawn from a window; the next number takes its place: int32 `[count]`."""
+    if window >= count:
+        return random.permutation(count).astype(np.int32)
+    draws = random.integers(window, size=count - window).tolist()
+    held = list(range(window))
+    taken = []
+    for following, draw in enumerate(draws, start=window):
+        taken.append(held[draw])
+        held[draw] = following
+    return np.array([*taken, *random.permutation(held)], dtype=np.int32)
