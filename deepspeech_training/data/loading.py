@@ -59,7 +59,10 @@ class SampleLoader:
                 f'one window of {self._features.window_ms} ms; remove the file from {sample.csv}'
             )
         seconds = np.float32(len(audio) / self._features.sample_rate)
-        labels = np.asarray(self._alphabet.encode(sample.transcript), np.int32)
+        try:
+            labels = np.asarray(self._alphabet.encode(sample.transcript), np.int32)
+        except DataError as error:
+            raise DataError(f'{sample.csv}: line {sample.line}: {sample.path}: {error}') from None
         if self._features.backend == 'python_speech_features':
             audio = reference_mfccs(audio, self._features)
         return LoadedSample(os.fsencode(sample.path), audio, labels, np.asarray(seconds))
@@ -76,7 +79,7 @@ class SampleLoader:
             failure.__cause__ = error
         number = next(self._numbers)
         self._failures[number] = failure
-        raise RuntimeError(f'[input failure {number}] {ascii(str(failure))}') from None
+        raise RuntimeError(f'[input failure {number}] {str(failure)!a}') from None
 
     def failure_in(self, message: str) -> Exception | None:
         """The exception of the loader that `message`, an error message of TensorFlow, comes from."""

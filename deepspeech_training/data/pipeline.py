@@ -79,7 +79,7 @@ class InputPipeline:
             self._iterator = tf.compat.v1.data.make_initializable_iterator(self._create_dataset(data.process_ahead))
 
     def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
-        threads = max(2, os.cpu_count() or 1)
+        threads = max(2, _cores())
         rows = tf.data.Dataset.from_tensor_slices(self._order)
         rows = rows.map(self._load_rows, num_parallel_calls=threads, deterministic=True)
         batches = rows.padded_batch(self._batch_size, _PADDED_SHAPES)
@@ -143,7 +143,7 @@ class InputPipeline:
         order = np.asarray(order, np.int32).reshape(-1)
         if batch_size < 1:
             raise ValueError(f'batch_size is {batch_size}, and must be at least 1')
-        if order.size and not (0 <= order.min() and order.max() < self._count):
+        if order.size and (order.min() < 0 or order.max() >= self._count):
             raise ValueError(f'order has positions outside of 0 to {self._count - 1}')
         batches = -(-order.size // batch_size)
         self._loader.forget_failures()
@@ -158,6 +158,11 @@ class InputPipeline:
         if failure is None:
             raise error
         raise failure from failure.__cause__
+
+
+def _cores() -> int:
+    """How many CPU cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 def _filler() -> _Rows:
