@@ -25,7 +25,11 @@ class CheckpointError(UserError):
     """A checkpoint that is missing, damaged or does not fit the flags."""
 
 
-class TrainingDiverged(UserError):
+class ExportError(UserError):
+    """An export that cannot be written where the flags say, or as they say."""
+
+
+class TrainingDivergedError(UserError):
     """The loss was not finite for too many steps in a row."""
 
     exit_status = 3

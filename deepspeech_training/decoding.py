@@ -1,0 +1,55 @@
+"""From log-probabilities to text: prefix beam search without a language model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import tensorflow as tf
+
+from deepspeech_training.text.alphabet import Alphabet
+
+
+class BeamSearchDecoder:
+    """CTC prefix beam search (Graves 2012, section 7.5), one utterance at a time.
+
+    TensorFlow's decoder does the search. Each utterance is decoded by itself, so that the result
+    does not depend on what else is in its batch; several threads share one decoder.
+    """
+
+    def __init__(self, alphabet: Alphabet, beam_width: int) -> None:
+        self._alphabet = alphabet
+        with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
+            self._logits = tf.compat.v1.placeholder(tf.float32, [None, 1, alphabet.size + 1], name='logits')
+            length = tf.shape(self._logits)[:1]
+            decoded, _ = tf.nn.ctc_beam_search_decoder(self._logits, length, beam_width=beam_width, top_paths=1)
+            self._ids = decoded[0].values
+        self._session = tf.compat.v1.Session(
+            graph=graph,
+            # One thread an utterance: the decoder itself is serial, the callers' threads are the parallelism.
+            config=tf.compat.v1.ConfigProto(
+                inter_op_parallelism_threads=1, intra_op_parallelism_threads=1, use_per_session_threads=True
+            ),
+        )
+
+    def decode(self, logits: np.ndarray) -> str:
+        """The most likely text for `logits` [frames, n_output], normalised or not."""
+        if not len(logits):
+            return ''
+        ids = self._session.run(self._ids, {self._logits: logits[:, np.newaxis, :]})
+        return self._alphabet.decode(ids)
+
+    def decode_all(self, utterances: Iterable[np.ndarray], pool: ThreadPoolExecutor) -> Iterator[str]:
+        """The texts of `utterances`, in order, decoded by the threads of `pool`."""
+        return pool.map(self.decode, utterances)
+
+    def close(self) -> None:
+        """Frees the decoder's session."""
+        self._session.close()
+
+
+def decoder_threads() -> int:
+    """How many utterances are decoded at a time: one on each core this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1

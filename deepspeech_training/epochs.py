@@ -1,0 +1,267 @@
+"""The epochs of a training: steps, validation, checkpoints, what is shown of them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+
+import numpy as np
+import tensorflow as tf
+
+from deepspeech_training import log
+from deepspeech_training.checkpoints import CheckpointStore
+from deepspeech_training.config import Config
+from deepspeech_training.data.order import epoch_order
+from deepspeech_training.data.pipeline import InputPipeline
+from deepspeech_training.errors import TrainingDivergedError
+from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy
+from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
+from deepspeech_training.summaries import SummaryWriter
+
+NAMES_SHOWN = 5
+"""How many files with a bad loss one log line names."""
+
+
+@dataclass(frozen=True)
+class SampleRange:
+    """The positions of one data set in the pipeline's list of samples."""
+
+    name: str
+    start: int
+    count: int
+
+    def order(self) -> np.ndarray:
+        return np.arange(self.start, self.start + self.count, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class TrainingGraph:
+    """The operations that the loop runs."""
+
+    pipeline: InputPipeline
+    step: StepOps
+    evaluation: StepOps
+    learning_rate: tf.Variable
+    set_learning_rate: tf.Operation
+    new_learning_rate: tf.Tensor
+    global_step: tf.Variable
+    summary: tf.Tensor | None
+
+
+@dataclass
+class EpochTotals:
+    """What one pass over a data set added up to."""
+
+    loss_sum: float = 0.0
+    count: float = 0
+    bad_names: list[str] = field(default_factory=list)
+    totals: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+    started: float = field(default_factory=time.monotonic)
+
+    def add(self, result: StepResult) -> None:
+        self.loss_sum += result.loss_sum
+        self.count += result.count
+        self.bad_names += result.bad_names
+        self.steps += 1
+        for name, value in result.totals.items():
+            self.totals[name] = self.totals.get(name, 0.0) + value
+
+    @property
+    def loss(self) -> float:
+        return self.loss_sum / self.count if self.count else math.nan
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.started
+
+
+class TrainingLoop:
+    """Runs the epochs over a graph; knows no strategy but through its interface."""
+
+    def __init__(
+        self,
+        config: Config,
+        strategy: Strategy,
+        graph: TrainingGraph,
+        store: CheckpointStore,
+        writer: SummaryWriter,
+        session: tf.compat.v1.Session,
+    ) -> None:
+        self._config = config
+        self._strategy = strategy
+        self._graph = graph
+        self._store = store
+        self._writer = writer
+        self._session = session
+        self._monitor = DevLossMonitor(config.schedule, best_loss=store.best_loss())
+        self._bad_steps = BadStepCounter(config.schedule.max_bad_steps)
+        self._last_saved = time.monotonic()
+        self._step = int(session.run(graph.global_step))
+
+    def run(
+        self, train_range: SampleRange, dev_ranges: Sequence[SampleRange], metrics_ranges: Sequence[SampleRange]
+    ) -> None:
+        """Trains epoch by epoch, until the last one or an early stop."""
+        try:
+            for epoch in range(self._config.schedule.epochs):
+                self._train_epoch(epoch, train_range)
+                stop = self._validate(epoch, dev_ranges)
+                self._measure(epoch, metrics_ranges)
+                self._writer.flush()
+                if stop:
+                    log.info(f'Early stop: the dev loss has not improved for {self._config.schedule.es_epochs} epochs')
+                    break
+        except KeyboardInterrupt:
+            log.warn('Interrupted: writing the last state')
+            self._save_last()
+            raise
+        self._save_last()
+
+    def warn_of_other_learning_rate(self) -> None:
+        """A checkpoint brings its learning rate along, as in DeepSpeech; says so when the flag differs."""
+        restored = float(self._session.run(self._graph.learning_rate))
+        wanted = self._config.optimizer.learning_rate
+        if not math.isclose(restored, wanted, rel_tol=1e-5):
+            log.warn(
+                f"The checkpoint's learning rate {restored:g} is used, not --learning_rate {wanted:g}: "
+                '--force_initialize_learning_rate uses the flag'
+            )
+
+    def _train_epoch(self, epoch: int, part: SampleRange) -> None:
+        data = self._config.data
+        order = epoch_order(part.count, data.train_batch_size, epoch, data, self._config.random_seed) + part.start
+        totals = EpochTotals()
+        label = f'Epoch {epoch} | Training'
+        self._graph.pipeline.start(self._session, order, data.train_batch_size)
+        with self._progress(label, part.count) as bar:
+            started = time.monotonic()
+            while (result := self._run_step(self._graph.step, self._training_fetches())) is not None:
+                now = time.monotonic()
+                totals.add(result)
+                self._after_training_step(result, now - started)
+                bar.advance(result.count + len(result.bad_names), loss=totals.loss)
+                started = now
+        self._report_epoch(label, totals)
+        self._name_bad_losses(totals.bad_names, 'their updates were skipped')
+        self._writer.scalars('train', self._step, {'epoch_loss': totals.loss, 'epoch': epoch})
+
+    def _training_fetches(self) -> dict[str, tf.Tensor]:
+        fetches = {'learning_rate': self._graph.learning_rate}
+        if self._graph.summary is not None and (self._step + 1) % self._config.report.summary_steps == 0:
+            fetches['summary'] = self._graph.summary
+        return fetches
+
+    def _after_training_step(self, result: StepResult, seconds: float) -> None:
+        self._step += int(result.applied)
+        if result.applied and self._writer.enabled:
+            self._writer.scalars('train', self._step, self._step_scalars(result, seconds))
+            if 'summary' in result.fetched:
+                self._writer.serialized('train', self._step, result.fetched['summary'])
+        if self._bad_steps.update(result.applied):
+            raise TrainingDivergedError(
+                f'the loss or its gradient was not finite for {self._bad_steps.in_a_row} steps in a row '
+                f'(--max_bad_steps), last for {", ".join(result.bad_names[:NAMES_SHOWN]) or "the gradient"}; '
+                'the checkpoints written before are good. A lower --learning_rate may help'
+            )
+        checkpoint_secs = self._config.checkpoints.checkpoint_secs
+        if checkpoint_secs > 0 and time.monotonic() - self._last_saved >= checkpoint_secs:
+            self._save_last()
+
+    def _step_scalars(self, result: StepResult, seconds: float) -> dict[str, float]:
+        return {
+            'step_loss': result.loss_sum / result.count,
+            'learning_rate': result.fetched['learning_rate'],
+            'gradient_norm': result.gradient_norm,
+            'examples_per_second': result.count / seconds,
+            'audio_seconds_per_second': result.totals['audio_seconds'] / seconds,
+            'input_wait_share': result.totals['wait_seconds'] / self._strategy.towers / seconds,
+        }
+
+    def _run_step(self, ops: StepOps, fetches: dict[str, tf.Tensor] | None = None) -> StepResult | None:
+        """One step of training or evaluation; None at the end of the data."""
+        try:
+            return self._strategy.run_step(self._session, ops, fetches)
+        except tf.errors.OutOfRangeError:
+            return None
+        except tf.errors.OpError as error:
+            self._graph.pipeline.reraise(error)
+            raise
+
+    def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:
+        """Dev losses, best checkpoint, plateau; returns whether to stop."""
+        if not parts:
+            return False
+        loss_sum, count = 0.0, 0.0
+        for part in parts:
+            totals = self._evaluate(f'Epoch {epoch} | Validation', 'dev', part)
+            loss_sum, count = loss_sum + totals.loss_sum, count + totals.count
+        dev_loss = self._strategy.all_mean(loss_sum, count)
+        self._writer.scalars('dev', self._step, {'epoch_loss': dev_loss})
+        decision = self._monitor.update(dev_loss)
+        if decision.is_best and self._strategy.is_chief:
+            path = self._store.save_best(self._session, self._step, dev_loss)
+            log.info(f'Best dev loss so far: {dev_loss:.4f}' + (f', saved as {path}' if path else ''))
+        if decision.reduce_learning_rate:
+            self._reduce_learning_rate(dev_loss)
+        return decision.stop
+
+    def _measure(self, epoch: int, parts: Sequence[SampleRange]) -> None:
+        for part in parts:
+            self._evaluate(f'Epoch {epoch} | Metrics', 'metrics', part)
+
+    def _evaluate(self, label: str, kind: str, part: SampleRange) -> EpochTotals:
+        totals = EpochTotals()
+        batch_size = self._config.data.dev_batch_size
+        self._graph.pipeline.start(self._session, part.order(), batch_size)
+        label = f'{label} | {part.name}'
+        with self._progress(label, part.count) as bar:
+            while (result := self._run_step(self._graph.evaluation)) is not None:
+                totals.add(result)
+                bar.advance(result.count + len(result.bad_names), loss=totals.loss)
+        self._report_epoch(label, totals)
+        self._name_bad_losses(totals.bad_names, 'they are not in the mean')
+        self._writer.scalars(kind, self._step, {f'loss/{part.name}': totals.loss})
+        return totals
+
+    def _reduce_learning_rate(self, dev_loss: float) -> None:
+        """Goes back to the best model and multiplies the learning rate, which is saved with that model."""
+        learning_rate = float(self._session.run(self._graph.learning_rate))
+        reduced = learning_rate * self._config.schedule.plateau_reduction
+        path = self._store.reload_best(self._session)
+        self._session.run(self._graph.set_learning_rate, {self._graph.new_learning_rate: reduced})
+        log.info(
+            f'Plateau: learning rate {learning_rate:g} -> {reduced:g}'
+            + (f', going on from the best model, {path}' if path else ', going on from the present model')
+        )
+        if path:
+            step = int(self._session.run(self._graph.global_step))
+            if self._strategy.is_chief:
+                self._store.save_best(self._session, step, self._monitor.best_loss)
+
+    def _save_last(self) -> None:
+        if self._strategy.is_chief:
+            self._store.save_last(self._session, int(self._session.run(self._graph.global_step)))
+        self._last_saved = time.monotonic()
+
+    def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:
+        return log.progress(label, total, enabled=self._config.report.show_progressbar and self._strategy.is_chief)
+
+    def _report_epoch(self, label: str, totals: EpochTotals) -> None:
+        seconds = max(totals.seconds, 1e-9)
+        waited = totals.totals.get('wait_seconds', 0.0) / self._strategy.towers / seconds
+        log.info(
+            f'{label} | loss {totals.loss:.4f} | {int(totals.count)} samples in {totals.seconds:.1f} s, '
+            f'{totals.count / seconds:.1f} a second | waited for input {100 * waited:.1f}%'
+        )
+
+    def _name_bad_losses(self, names: Sequence[str], consequence: str) -> None:
+        if names:
+            more = f' and {len(names) - NAMES_SHOWN} more' if len(names) > NAMES_SHOWN else ''
+            log.warn(
+                f'{len(names)} samples had a loss that is not finite; {consequence}: '
+                f'{", ".join(names[:NAMES_SHOWN])}{more}'
+            )

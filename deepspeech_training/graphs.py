@@ -1,0 +1,99 @@
+"""Where data, model and strategy meet: the towers of training and evaluation, and their sessions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+
+import tensorflow as tf
+
+from deepspeech_training.checkpoints import Geometry
+from deepspeech_training.config import Config
+from deepspeech_training.data.batch import Batch
+from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.pipeline import InputPipeline
+from deepspeech_training.model.acoustic import create_model
+from deepspeech_training.model.ctc import ctc_losses
+from deepspeech_training.model.features import compute_mfccs
+from deepspeech_training.model.lstm import choose_lstm
+from deepspeech_training.parallel.devices import get_available_gpus
+from deepspeech_training.parallel.strategy import Strategy, TowerFn, TowerOutput
+from deepspeech_training.text.alphabet import Alphabet
+
+
+def geometry(config: Config, alphabet: Alphabet) -> Geometry:
+    """The sizes a checkpoint must have."""
+    return Geometry(config.model.n_hidden, alphabet.size, alphabet.path)
+
+
+def chosen_lstm(config: Config) -> str:
+    """The LSTM implementation for this machine's devices."""
+    return choose_lstm(config.model, config.parallel, gpus=bool(get_available_gpus()))
+
+
+def make_tower_fn(config: Config, n_output: int, *, training: bool, keep_logits: bool = False) -> TowerFn:
+    """A function that builds one tower: from a `Batch` to its losses.
+
+    With `keep_logits`, `per_sample` has `logits` [frames, batch, n_output], `lengths`, `losses`,
+    `indices` and `weights` [batch] for decoding.
+    """
+    lstm = chosen_lstm(config)
+
+    def tower(batch: Batch) -> TowerOutput:
+        output = create_model(
+            batch.features,
+            batch.feature_lengths,
+            config.model,
+            n_output,
+            training=training,
+            lstm=lstm,
+            seed=config.random_seed,
+        )
+        losses = ctc_losses(output.logits, batch.feature_lengths, batch.labels, batch.label_lengths)
+        per_sample = {
+            'logits': output.logits,
+            'lengths': batch.feature_lengths,
+            'losses': losses,
+            'indices': batch.indices,
+            'weights': batch.weights,
+        }
+        return summed_losses(losses, batch, per_sample if keep_logits else {})
+
+    return tower
+
+
+def summed_losses(losses: tf.Tensor, batch: Batch, per_sample: dict[str, tf.Tensor]) -> TowerOutput:
+    """Adds up the `losses` [batch] that count: finite ones of rows that are no filler."""
+    counted = batch.weights > 0
+    finite = tf.math.is_finite(losses)
+    usable = counted & finite
+    return TowerOutput(
+        loss_sum=tf.reduce_sum(tf.where(usable, losses, tf.zeros_like(losses))),
+        count=tf.reduce_sum(tf.cast(usable, tf.float32)),
+        bad_names=tf.boolean_mask(batch.names, counted & ~finite),
+        totals={
+            'audio_seconds': tf.reduce_sum(batch.audio_seconds),
+            'wait_seconds': batch.wait_seconds,
+        },
+        per_sample=per_sample,
+    )
+
+
+def make_pipeline(config: Config, strategy: Strategy, samples: Sequence[Sample], alphabet: Alphabet) -> InputPipeline:
+    """The input of the default graph: all it will ever read are `samples`."""
+    in_graph = config.features.backend == 'tensorflow'
+    return InputPipeline(
+        samples,
+        alphabet,
+        config.features,
+        config.data,
+        towers=strategy.towers,
+        mfccs=partial(compute_mfccs, features=config.features) if in_graph else None,
+    )
+
+
+def make_session(strategy: Strategy) -> tf.compat.v1.Session:
+    """A session on the default graph that has the strategy's devices."""
+    proto = tf.compat.v1.ConfigProto()
+    strategy.configure_session(proto)
+    return tf.compat.v1.Session(config=proto)
