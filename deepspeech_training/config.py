@@ -1,7 +1,7 @@
 """What a run is told to do: frozen dataclasses, one a subject.
 
-Each can be made from keyword arguments alone (tests, tools, notebooks) or, by `cli`, from flags.
-The defaults are DeepSpeech 0.9's.
+Each can be made from keyword arguments alone (tests, tools, notebooks) or, by `flags.building`, from flags.
+The defaults are DeepSpeech 0.9's. `validation.validate` says whether the values make sense.
 """
 
 from __future__ import annotations
@@ -14,6 +14,14 @@ N_INPUT = 26
 N_CONTEXT = 9
 """Frames of context on each side."""
 
+FEATURE_BACKENDS = ('tensorflow', 'python_speech_features')
+LSTM_IMPLEMENTATIONS = ('auto', 'hoisted', 'block', 'cudnn', 'unrolled')
+ON_BAD_SAMPLE = ('error', 'skip')
+LOAD_TRAIN = ('auto', 'last', 'best', 'init')
+LOAD_EVALUATE = ('auto', 'last', 'best')
+STRATEGIES = ('hybrid',)
+"""What can be chosen by name."""
+
 
 @dataclass(frozen=True)
 class FeatureConfig:
@@ -22,7 +30,7 @@ class FeatureConfig:
     sample_rate: int = 16000  # Hz
     window_ms: int = 32
     step_ms: int = 20
-    backend: str = 'tensorflow'  # or 'python_speech_features'
+    backend: str = 'tensorflow'  # one of FEATURE_BACKENDS
     normalize_sample_rate: bool = True  # resample files of another rate; else they are bad samples
 
     @property
@@ -48,7 +56,7 @@ class ModelConfig:
     layer_norm: bool = False
     relu_clip: float = 20.0
     dropout: tuple[float, float, float, float, float, float] = (0.05, 0.05, 0.05, 0.0, 0.0, 0.05)
-    lstm: str = 'auto'  # a name in model.lstm's registry; 'auto' chooses by device
+    lstm: str = 'auto'  # one of LSTM_IMPLEMENTATIONS; 'auto' chooses by device
 
 
 @dataclass(frozen=True)
@@ -74,7 +82,7 @@ class DataConfig:
     process_ahead: int = 16  # batches prepared in advance
     read_buffer: int = 1024 * 1024  # bytes
     alphabet_config_path: str = 'data/alphabet.txt'
-    on_bad_sample: str = 'error'  # or 'skip'
+    on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 
 
 @dataclass(frozen=True)
@@ -107,8 +115,8 @@ class CheckpointConfig:
 
     load_dir: str = ''
     save_dir: str = ''
-    load_train: str = 'auto'  # auto, last, best, init
-    load_evaluate: str = 'auto'  # auto, last, best
+    load_train: str = 'auto'  # one of LOAD_TRAIN
+    load_evaluate: str = 'auto'  # one of LOAD_EVALUATE
     checkpoint_secs: int = 600
     max_to_keep: int = 5
     force_initialize_learning_rate: bool = False

@@ -1,0 +1,134 @@
+"""The command line program: flags, checks, then training, testing, export and transcription.
+
+Everything that can be wrong about flags and data is found before TensorFlow is imported.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+
+from deepspeech_training import log
+from deepspeech_training.config import Config
+from deepspeech_training.errors import DataError, UserError
+from deepspeech_training.flags.building import build_config, without_effect
+from deepspeech_training.flags.help import help_text
+from deepspeech_training.flags.parsing import ParsedFlags, parse
+from deepspeech_training.validation import check_paths, validate
+
+EXIT_OK = 0
+EXIT_INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
+
+
+def main(args: Sequence[str] | None = None) -> int:
+    """Runs the program on `args`, the command line without the program's name; returns its exit status.
+
+    0: done. 2: something the user can put right. 3: the loss was not finite for too long. 130: interrupted.
+    Any other exception is a bug and keeps its traceback.
+    """
+    log.setup(1)  # for errors in the flags; --log_level is not known yet
+    try:
+        _run(sys.argv[1:] if args is None else args)
+    except UserError as error:
+        log.error(str(error))
+        return error.exit_status
+    except KeyboardInterrupt:
+        log.error('Interrupted')
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # `--help | head`: nobody reads the rest
+        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
+    return EXIT_OK
+
+
+def _run(args: Sequence[str]) -> None:
+    parsed = parse(args)
+    if parsed.help:
+        print(help_text(), end='', flush=True)
+        return
+    config = build_config(parsed)
+    validate(config)
+    log.setup(config.report.log_level)
+    check_paths(config)
+    _say_what_goes_where(parsed, config)
+    _work(config)
+
+
+def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
+    """Warns of flags without effect and names the folders that no flag named."""
+    for warning in without_effect(parsed):
+        log.warn(warning)
+    train = bool(config.data.train_files)
+    if not parsed.given & {'checkpoint_dir', 'save_checkpoint_dir' if train else 'load_checkpoint_dir'}:
+        folder = config.checkpoints.save_dir if train else config.checkpoints.load_dir
+        log.info(f'No --checkpoint_dir given: checkpoints are in {folder}')
+    if train and 'summary_dir' not in parsed.given:
+        log.info(f'No --summary_dir given: TensorBoard curves are in {config.report.summary_dir}')
+
+
+def _work(config: Config) -> None:
+    """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
+    from deepspeech_training.data.checks import check_data
+    from deepspeech_training.text.alphabet import Alphabet
+
+    alphabet = Alphabet.from_file(config.data.alphabet_config_path)
+    if config.one_shot_infer:
+        _check_audio(config)
+    data_sets = check_data(
+        config.data,
+        config.features,
+        alphabet,
+        save_dir=config.checkpoints.save_dir,
+        show_progressbar=config.report.show_progressbar,
+    )
+    _prepare_tensorflow(config.report.log_level)
+    if config.data.train_files:
+        from deepspeech_training.train import train
+
+        train(config, data_sets, alphabet)
+        # What follows uses what was trained just now.
+        config = replace(config, checkpoints=replace(config.checkpoints, load_dir=config.checkpoints.save_dir))
+    if config.data.test_files:
+        from deepspeech_training.evaluate import evaluate
+
+        evaluate(config, data_sets, alphabet)
+    if config.export.export_dir:
+        from deepspeech_training.export.frozen import export_frozen
+
+        log.info(f'Exported the model to {export_frozen(config, alphabet)}')
+    if config.one_shot_infer:
+        from deepspeech_training.infer import one_shot_infer
+
+        print(one_shot_infer(config, alphabet), flush=True)
+
+
+def _check_audio(config: Config) -> None:
+    """Whether --one_shot_infer names audio, before anything else takes its time."""
+    from deepspeech_training.audio.reading import audio_info
+
+    path, features = config.one_shot_infer, config.features
+    try:
+        info = audio_info(path)
+    except DataError as error:
+        raise DataError(f'--one_shot_infer: {error}') from error
+    if info.sample_rate != features.sample_rate and not features.normalize_sample_rate:
+        raise DataError(
+            f'--one_shot_infer={path}: has {info.sample_rate} Hz, the model {features.sample_rate} Hz; '
+            'leave out --nonormalize_sample_rate to have it resampled'
+        )
+    if info.duration * 1000 < features.window_ms:
+        raise DataError(
+            f'--one_shot_infer={path}: {info.duration * 1000:.0f} ms of audio are shorter than one window '
+            f'(--feature_win_len={features.window_ms} ms)'
+        )
+
+
+def _prepare_tensorflow(log_level: int) -> None:
+    """Imports TensorFlow, silences its chatter, and turns it to graphs and sessions."""
+    # Before the import: 0 shows everything, 2 only errors. Its informational lines concern its own builders.
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '0' if log_level == 0 else '2')
+    import tensorflow as tf
+
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO if log_level == 0 else tf.compat.v1.logging.ERROR)
+    tf.compat.v1.disable_v2_behavior()

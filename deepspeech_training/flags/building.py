@@ -1,0 +1,124 @@
+"""From the values of the flags to `Config`."""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from deepspeech_training import config as configs
+from deepspeech_training.config import Config
+from deepspeech_training.errors import FlagError
+from deepspeech_training.flags.parsing import ParsedFlags
+from deepspeech_training.flags.table import FLAGS
+from deepspeech_training.validation import DROPOUT_FLAGS
+
+SIZE_UNITS = ('', 'k', 'm', 'g', 't')
+
+PARTS = {
+    'features': configs.FeatureConfig,
+    'model': configs.ModelConfig,
+    'data': configs.DataConfig,
+    'optimizer': configs.OptimizerConfig,
+    'schedule': configs.ScheduleConfig,
+    'checkpoints': configs.CheckpointConfig,
+    'parallel': configs.ParallelConfig,
+    'report': configs.ReportConfig,
+    'export': configs.ExportConfig,
+}
+
+
+def build_config(parsed: ParsedFlags) -> Config:
+    """The run that the flags describe. Whether it makes sense is for `validation.validate` to say.
+
+    Raises `FlagError` for flags that cannot be set yet and for values that do not become a `Config` at all.
+    """
+    problems = unavailable(parsed)
+    values: dict[str, dict[str, Any]] = {part: {} for part in ('', *PARTS)}
+    for flag in FLAGS.values():
+        value = parsed.values[flag.name]
+        try:
+            if flag.to:
+                part, _, attribute = flag.to.rpartition('.')
+                values[part][attribute] = _convert(flag.kind, value)
+        except ValueError as error:
+            problems.append(f'--{flag.name}={value}: {error}')
+    if problems:
+        raise FlagError('\n'.join(problems))
+    values['model']['dropout'] = _dropout(parsed.values)
+    values['checkpoints'] |= _checkpoint_dirs(parsed.values)
+    values['report']['summary_dir'] = os.path.expanduser(parsed.values['summary_dir']) or user_data_dir('summaries')
+    return Config(**{part: PARTS[part](**values[part]) for part in PARTS}, **values[''])
+
+
+def unavailable(parsed: ParsedFlags) -> list[str]:
+    """A problem for each flag that was set to something this version cannot do."""
+    problems = []
+    for flag in FLAGS.values():
+        value = parsed.values[flag.name]
+        if flag.later and value != flag.default:
+            shown = f'--{flag.name}' if flag.is_boolean else f'--{flag.name}={_shown(value)}'
+            problems.append(f'{shown}: cannot be used yet: {flag.later}')
+        elif value in flag.later_values:
+            problems.append(f'--{flag.name}={value}: cannot be used yet: {flag.later_values[value]}')
+    return problems
+
+
+def without_effect(parsed: ParsedFlags) -> list[str]:
+    """A warning for each flag that was set, but does nothing without another flag."""
+    warnings = []
+    for flag in FLAGS.values():
+        if flag.name not in parsed.given or parsed.values[flag.name] == flag.default or not flag.needs:
+            continue
+        if not any(parsed.values[name] for name in flag.needs):
+            needed = ' or '.join(f'--{name}' for name in flag.needs)
+            warnings.append(f'--{flag.name} has no effect without {needed}')
+    return warnings
+
+
+def user_data_dir(name: str) -> str:
+    """Where data of the user is kept when no flag says where (XDG Base Directory Specification)."""
+    home = os.environ.get('XDG_DATA_HOME') or os.path.join(os.path.expanduser('~'), '.local', 'share')
+    return os.path.join(home, 'deepspeech_training', name)
+
+
+def parse_size(text: str) -> int:
+    """Bytes: '1MB', '512 kb', '4096'; a KB has 1024 bytes, as in DeepSpeech. Raises `ValueError`."""
+    match = re.fullmatch(r'(\d+(?:\.\d+)?)\s*([kmgt]?)(?:i?b)?', text.strip().lower())
+    if match is None:
+        raise ValueError('must be a number of bytes, or of KB, MB, GB or TB')
+    return int(float(match[1]) * 1024 ** SIZE_UNITS.index(match[2]))
+
+
+def _convert(kind: str, value: Any) -> Any:
+    if kind == 'path':
+        return os.path.expanduser(value)
+    if kind == 'paths':
+        return _paths(value)
+    return parse_size(value) if kind == 'size' else value
+
+
+def _paths(text: str) -> tuple[str, ...]:
+    if not text:
+        return ()
+    names = tuple(os.path.expanduser(name.strip()) for name in text.split(','))
+    if '' in names:
+        raise ValueError('there is an empty name between the commas')
+    return names
+
+
+def _dropout(values: dict[str, Any]) -> tuple[float, ...]:
+    rates = [values[name] for name in DROPOUT_FLAGS]
+    return tuple(rates[0] if rate == -1 else rate for rate in rates)
+
+
+def _checkpoint_dirs(values: dict[str, Any]) -> dict[str, str]:
+    common = values['checkpoint_dir'] or user_data_dir('checkpoints')
+    return {
+        'load_dir': os.path.expanduser(values['load_checkpoint_dir'] or common),
+        'save_dir': os.path.expanduser(values['save_checkpoint_dir'] or common),
+    }
+
+
+def _shown(value: Any) -> str:
+    return ' '.join(value) if isinstance(value, list) else str(value)

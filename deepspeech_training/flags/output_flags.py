@@ -1,0 +1,116 @@
+"""The flags that say what comes out: checkpoints, exports, transcripts, reports."""
+
+from __future__ import annotations
+
+from deepspeech_training import config
+from deepspeech_training.flags.spec import Flag, Group
+
+TFLITE = 'this version exports a frozen graph (.pb) only'
+TRANSFER = 'transfer to another alphabet is not part of this version'
+SCORER = 'decoding with a language model is not part of this version; beam search without one is (--beam_width)'
+TUNING = 'the search for the best language-model weights is not part of this version'
+
+TRAIN, TEST, EXPORT = ('train_files',), ('test_files',), ('export_dir',)
+
+# fmt: off
+CHECKPOINTS = Group(
+    'Checkpoints',
+    (
+        Flag('checkpoint_dir', 'path', '', '',
+             'Folder from which checkpoints are loaded and in which they are saved. Without it: '
+             'deepspeech_training/checkpoints in the user\'s data folder ($XDG_DATA_HOME or ~/.local/share).'),
+        Flag('load_checkpoint_dir', 'path', '', '', 'Folder to load from, where it is not --checkpoint_dir.'),
+        Flag('save_checkpoint_dir', 'path', '', '', 'Folder to save in, where it is not --checkpoint_dir.',
+             needs=TRAIN),
+        Flag('load_train', 'enum', 'auto', 'checkpoints.load_train',
+             'What training starts from: the last checkpoint, the one with the best dev loss, new weights (init), or '
+             'whichever there is (auto).', values=config.LOAD_TRAIN, needs=TRAIN),
+        Flag('load_evaluate', 'enum', 'auto', 'checkpoints.load_evaluate',
+             'What testing, export and --one_shot_infer use: the best checkpoint, the last one, or the best there is '
+             '(auto).', values=config.LOAD_EVALUATE),
+        Flag('checkpoint_secs', 'integer', 600, 'checkpoints.checkpoint_secs',
+             'Seconds between checkpoints within an epoch; 0 for one at the end of each epoch only.', needs=TRAIN),
+        Flag('max_to_keep', 'integer', 5, 'checkpoints.max_to_keep', 'How many checkpoints are kept.', needs=TRAIN),
+        Flag('drop_source_layers', 'integer', 0, '',
+             'Start this many of the last layers anew instead of loading them.', later=TRANSFER),
+    ),
+)
+
+REPORT = Group(
+    'Reports',
+    (
+        Flag('log_level', 'integer', 1, 'report.log_level',
+             'Least important message that is shown: 0 debug, 1 info, 2 warnings, 3 errors.'),
+        Flag('show_progressbar', 'boolean', True, 'report.show_progressbar',
+             'Show progress with speed and time left.'),
+        Flag('summary_dir', 'path', '', '',
+             'Folder for the TensorBoard curves. Without it: deepspeech_training/summaries in the user\'s data folder.',
+             needs=TRAIN),
+        Flag('summary_steps', 'integer', 100, 'report.summary_steps',
+             'Steps between two histograms of variables and gradients in TensorBoard.', needs=TRAIN),
+        Flag('report_count', 'integer', 5, 'report.report_count',
+             'How many of the best, the median and the worst test samples are shown.', needs=TEST),
+        Flag('test_output_file', 'path', '', 'report.test_output_file',
+             'JSON file for transcript, result, distances and loss of each test sample.', needs=TEST),
+    ),
+)
+
+DECODING = Group(
+    'Decoding',
+    (
+        Flag('one_shot_infer', 'path', '', 'one_shot_infer', 'Audio file to transcribe with the checkpoint.'),
+        Flag('beam_width', 'integer', 1024, 'report.beam_width',
+             'Candidates that the CTC beam search keeps; more are slower and rarely better.',
+             needs=('test_files', 'one_shot_infer')),
+        Flag('scorer_path', 'path', '', '', 'Language model (.scorer) to decode with.', later=SCORER,
+             aliases=('scorer',)),
+        Flag('lm_alpha', 'float', 0.931289039105002, '', 'Weight of the language model.', later=SCORER),
+        Flag('lm_beta', 'float', 1.1834137581510284, '', 'Reward for each word.', later=SCORER),
+        Flag('cutoff_prob', 'float', 1.0, '',
+             'Look at the most likely characters up to this probability only.', later=SCORER),
+        Flag('cutoff_top_n', 'integer', 300, '', 'Look at this many characters of each frame only.', later=SCORER),
+        Flag('lm_alpha_max', 'float', 5.0, '', 'Largest --lm_alpha that the search for the best tries.', later=TUNING),
+        Flag('lm_beta_max', 'float', 5.0, '', 'Largest --lm_beta that the search for the best tries.', later=TUNING),
+        Flag('n_trials', 'integer', 2400, '', 'How many pairs of weights that search tries.', later=TUNING),
+    ),
+)
+
+EXPORT_GROUP = Group(
+    'Export',
+    (
+        Flag('export_dir', 'path', '', 'export.export_dir',
+             'Folder to export the model to. Without it nothing is exported.'),
+        Flag('remove_export', 'boolean', False, 'export.remove_export', 'Remove an earlier export there first.',
+             needs=EXPORT),
+        Flag('export_file_name', 'string', 'output_graph', 'export.file_name',
+             'Name of the exported file, without .pb.', needs=EXPORT),
+        Flag('export_batch_size', 'integer', 1, 'export.batch_size', 'Utterances at a time in the exported graph.',
+             needs=EXPORT),
+        Flag('n_steps', 'integer', 16, 'export.n_steps',
+             'Frames that the exported graph takes at a time: more are faster and later.', needs=EXPORT),
+        Flag('export_beam_width', 'integer', 500, 'export.beam_width',
+             'Beam width that the exported model asks for.', needs=EXPORT),
+        Flag('export_tflite', 'boolean', False, '', 'Export for TensorFlow Lite.', later=TFLITE),
+        Flag('export_zip', 'boolean', False, '', 'Pack the exported model and its scorer into a ZIP file.',
+             later=TFLITE),
+        Flag('export_language', 'string', '', 'export.language',
+             'Language of the model as a BCP 47 tag, such as en-Latn-GB.', needs=EXPORT),
+        Flag('export_author_id', 'string', 'author', 'export.author_id', 'Who made the model, in one word.',
+             needs=EXPORT),
+        Flag('export_model_name', 'string', 'model', 'export.model_name', 'Name of the model, without slashes.',
+             needs=EXPORT),
+        Flag('export_model_version', 'string', '0.0.1', 'export.model_version',
+             'Version of the model, as in https://semver.org.', needs=EXPORT),
+        Flag('export_contact_info', 'string', '', 'export.contact_info', 'How to reach the author.', needs=EXPORT),
+        Flag('export_license', 'string', '', 'export.license', 'Licence of the model, as an SPDX identifier.',
+             needs=EXPORT),
+        Flag('export_min_ds_version', 'string', '', 'export.min_ds_version',
+             'Oldest DeepSpeech version that the model runs in.', needs=EXPORT),
+        Flag('export_max_ds_version', 'string', '', 'export.max_ds_version',
+             'Newest DeepSpeech version that the model runs in.', needs=EXPORT),
+        Flag('export_description', 'string', '', 'export.description',
+             'What a user of the model should know: data, results, limits. Markdown.', needs=EXPORT),
+    ),
+)
+
+OUTPUT_GROUPS = (CHECKPOINTS, REPORT, DECODING, EXPORT_GROUP)

@@ -1,0 +1,254 @@
+"""Whether a `Config` makes sense, as far as that can be said without TensorFlow and before any data are read.
+
+Every problem names the flag, its value and what would be allowed; all problems are reported at once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from operator import attrgetter
+
+from deepspeech_training import config as configs
+from deepspeech_training.config import Config
+from deepspeech_training.errors import CheckpointError, FlagError
+
+MAX_INT32 = 2**31 - 1
+DROPOUT_FLAGS = ('dropout_rate', 'dropout_rate2', 'dropout_rate3', 'dropout_rate4', 'dropout_rate5', 'dropout_rate6')
+
+
+@dataclass(frozen=True)
+class Range:
+    """What a number may be; `above` and `below` exclude the bound itself."""
+
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    below: float | None = None
+
+    def allows(self, value: float) -> bool:
+        """Whether `value` is finite and within the bounds."""
+        return (
+            math.isfinite(value)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.at_most is None or value <= self.at_most)
+            and (self.above is None or value > self.above)
+            and (self.below is None or value < self.below)
+        )
+
+    def __str__(self) -> str:
+        bounds = {'at least': self.at_least, 'above': self.above, 'at most': self.at_most, 'below': self.below}
+        return ' and '.join(f'{words} {bound:g}' for words, bound in bounds.items() if bound is not None)
+
+
+COUNT = Range(at_least=1, at_most=MAX_INT32)
+COUNT_OR_NONE = Range(at_least=0, at_most=MAX_INT32)
+POSITIVE = Range(above=0)
+SHARE = Range(at_least=0, below=1)
+
+RANGES: dict[str, tuple[str, Range]] = {
+    # flag: (attribute of Config, range)
+    'audio_sample_rate': ('features.sample_rate', Range(at_least=4000, at_most=384000)),
+    'feature_win_len': ('features.window_ms', Range(at_least=1, at_most=1000)),
+    'feature_win_step': ('features.step_ms', Range(at_least=1, at_most=1000)),
+    'n_hidden': ('model.n_hidden', Range(at_least=1, at_most=65536)),
+    'relu_clip': ('model.relu_clip', POSITIVE),
+    'train_batch_size': ('data.train_batch_size', COUNT),
+    'dev_batch_size': ('data.dev_batch_size', COUNT),
+    'test_batch_size': ('data.test_batch_size', COUNT),
+    'limit_train': ('data.limit_train', COUNT_OR_NONE),
+    'limit_dev': ('data.limit_dev', COUNT_OR_NONE),
+    'limit_test': ('data.limit_test', COUNT_OR_NONE),
+    'shuffle_start': ('data.shuffle_start', COUNT_OR_NONE),
+    'shuffle_buffer': ('data.shuffle_buffer', COUNT),
+    'process_ahead': ('data.process_ahead', COUNT),
+    'read_buffer': ('data.read_buffer', COUNT),
+    'learning_rate': ('optimizer.learning_rate', POSITIVE),
+    'beta1': ('optimizer.beta1', SHARE),
+    'beta2': ('optimizer.beta2', SHARE),
+    'epsilon': ('optimizer.epsilon', POSITIVE),
+    'epochs': ('schedule.epochs', COUNT_OR_NONE),
+    'es_epochs': ('schedule.es_epochs', COUNT),
+    'es_min_delta': ('schedule.es_min_delta', Range(at_least=0)),
+    'plateau_epochs': ('schedule.plateau_epochs', COUNT),
+    'plateau_reduction': ('schedule.plateau_reduction', Range(above=0, below=1)),
+    'max_bad_steps': ('schedule.max_bad_steps', COUNT),
+    'checkpoint_secs': ('checkpoints.checkpoint_secs', COUNT_OR_NONE),
+    'max_to_keep': ('checkpoints.max_to_keep', COUNT),
+    'cpu_towers': ('parallel.cpu_towers', Range(at_least=0, at_most=256)),
+    'inter_op_parallelism_threads': ('parallel.inter_op_threads', Range(at_least=0, at_most=4096)),
+    'intra_op_parallelism_threads': ('parallel.intra_op_threads', Range(at_least=0, at_most=4096)),
+    'log_level': ('report.log_level', Range(at_least=0, at_most=3)),
+    'summary_steps': ('report.summary_steps', COUNT),
+    'report_count': ('report.report_count', COUNT_OR_NONE),
+    'beam_width': ('report.beam_width', COUNT),
+    'export_batch_size': ('export.batch_size', COUNT),
+    'n_steps': ('export.n_steps', COUNT),
+    'export_beam_width': ('export.beam_width', COUNT),
+    'random_seed': ('random_seed', COUNT_OR_NONE),
+}
+
+CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
+    # flag: (attribute of Config, allowed values)
+    'feature_backend': ('features.backend', configs.FEATURE_BACKENDS),
+    'lstm_implementation': ('model.lstm', configs.LSTM_IMPLEMENTATIONS),
+    'on_bad_sample': ('data.on_bad_sample', configs.ON_BAD_SAMPLE),
+    'load_train': ('checkpoints.load_train', configs.LOAD_TRAIN),
+    'load_evaluate': ('checkpoints.load_evaluate', configs.LOAD_EVALUATE),
+    'parallel': ('parallel.parallel', configs.STRATEGIES),
+}
+
+FILE_NAMES = {
+    # flag: attribute of Config that becomes part of a file's name
+    'export_file_name': 'export.file_name',
+    'export_author_id': 'export.author_id',
+    'export_model_name': 'export.model_name',
+    'export_model_version': 'export.model_version',
+}
+
+
+def validate(config: Config) -> None:
+    """Raises `FlagError` with everything that is wrong about the values themselves, and how they fit together."""
+    problems = [*_bad_values(config), *_bad_features(config), *_bad_combinations(config)]
+    if problems:
+        raise FlagError('\n'.join(problems))
+
+
+def _bad_values(config: Config) -> Iterator[str]:
+    for flag, (attribute, allowed) in RANGES.items():
+        yield from _out_of_range(flag, attrgetter(attribute)(config), allowed)
+    common = config.model.dropout[0]
+    for flag, rate in zip(DROPOUT_FLAGS, config.model.dropout, strict=True):
+        if flag == 'dropout_rate' or rate != common:  # the layers that follow --dropout_rate are not named again
+            yield from _out_of_range(flag, rate, SHARE)
+    for flag, (attribute, choices) in CHOICES.items():
+        value = attrgetter(attribute)(config)
+        if value not in choices:
+            yield f'--{flag}={value}: must be one of {", ".join(choices)}'
+    for flag, attribute in FILE_NAMES.items():
+        value = attrgetter(attribute)(config)
+        if not value or '/' in value or '\0' in value or value in ('.', '..'):
+            yield f'--{flag}={value!r}: becomes part of a file name, so it must be a word without slashes'
+
+
+def _out_of_range(flag: str, value: float, allowed: Range) -> Iterator[str]:
+    if not allowed.allows(value):
+        yield f'--{flag}={value}: must be {allowed}'
+
+
+def _bad_features(config: Config) -> Iterator[str]:
+    """A window and a step have to be a whole number of audio samples."""
+    features = config.features
+    for flag, milliseconds in (('feature_win_len', features.window_ms), ('feature_win_step', features.step_ms)):
+        if features.sample_rate * milliseconds % 1000:
+            yield (
+                f'--{flag}={milliseconds}: at --audio_sample_rate={features.sample_rate} that is '
+                f'{features.sample_rate * milliseconds / 1000:g} samples; it must be a whole number of them'
+            )
+
+
+def _bad_combinations(config: Config) -> Iterator[str]:
+    data, schedule, parallel = config.data, config.schedule, config.parallel
+    if not (data.train_files or data.test_files or config.export.export_dir or config.one_shot_infer):
+        needs = ' (--dev_files and --metrics_files need --train_files)' if data.dev_files or data.metrics_files else ''
+        yield (
+            'nothing to do: give --train_files to train, --test_files to test, --export_dir to export a model or '
+            f'--one_shot_infer to transcribe a file{needs}; --help shows all flags'
+        )
+    if data.train_files and not data.dev_files:
+        for flag, is_set in (
+            ('early_stop', schedule.early_stop),
+            ('reduce_lr_on_plateau', schedule.reduce_lr_on_plateau),
+        ):
+            if is_set:
+                yield f'--{flag}: needs the loss on --dev_files, and there are none'
+    if schedule.early_stop and schedule.reduce_lr_on_plateau and schedule.plateau_epochs >= schedule.es_epochs:
+        yield (
+            f'--plateau_epochs={schedule.plateau_epochs}: must be below --es_epochs={schedule.es_epochs}, '
+            'or training stops before the learning rate is reduced'
+        )
+    if parallel.train_cudnn and config.model.lstm not in ('auto', 'cudnn'):
+        yield f'--train_cudnn: does not fit --lstm_implementation={config.model.lstm}; leave out one of them'
+    if parallel.cpu_towers and (parallel.train_cudnn or config.model.lstm == 'cudnn'):
+        flag = '--train_cudnn' if parallel.train_cudnn else '--lstm_implementation=cudnn'
+        yield f'--cpu_towers={parallel.cpu_towers}: does not fit {flag}, which runs on GPUs only'
+
+
+def check_paths(config: Config) -> None:
+    """Finds files that are not there and folders that cannot be written, before any work is done.
+
+    Leaves nothing behind: what it has to create, it removes again.
+
+    Raises:
+      FlagError: naming the flag, the path and the system's reason.
+      CheckpointError: there is no checkpoint to evaluate and none will be trained.
+    """
+    problems = []
+    if not os.path.isfile(config.data.alphabet_config_path):
+        problems.append(f'--alphabet_config_path={config.data.alphabet_config_path}: {_why_no_file(config)}')
+    for flag, folder in _written_folders(config):
+        reason = _why_not_writable(folder)
+        if reason:
+            problems.append(f'--{flag}={folder}: cannot be written: {reason}')
+    output = config.report.test_output_file
+    if config.data.test_files and output and os.path.isdir(output):
+        problems.append(f'--test_output_file={output}: is a folder; give the name of a file')
+    if problems:
+        raise FlagError('\n'.join(problems))
+    _check_checkpoint(config)
+
+
+def _why_no_file(config: Config) -> str:
+    path = config.data.alphabet_config_path
+    return 'is no file' if os.path.exists(path) else f'no such file (searched from {os.getcwd()})'
+
+
+def _written_folders(config: Config) -> Iterator[tuple[str, str]]:
+    """The folders that this run writes to, with their flags."""
+    if config.data.train_files:
+        checkpoints = config.checkpoints
+        if checkpoints.save_dir:
+            same = checkpoints.save_dir == checkpoints.load_dir
+            yield 'checkpoint_dir' if same else 'save_checkpoint_dir', checkpoints.save_dir
+        if config.report.summary_dir:
+            yield 'summary_dir', config.report.summary_dir
+    if config.export.export_dir:
+        yield 'export_dir', config.export.export_dir
+    if config.data.test_files and config.report.test_output_file:
+        yield 'test_output_file', os.path.dirname(config.report.test_output_file) or os.curdir
+
+
+def _why_not_writable(folder: str) -> str:
+    """Why no file can be made in `folder`, which need not exist yet; '' when it can."""
+    created: list[str] = []
+    try:
+        missing = folder
+        while not os.path.lexists(missing) and missing != os.path.dirname(missing):
+            created.append(missing)
+            missing = os.path.dirname(missing) or os.curdir
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
+            return ''
+    except (OSError, ValueError) as error:
+        return getattr(error, 'strerror', None) or str(error)
+    finally:
+        for path in created:
+            with contextlib.suppress(OSError, ValueError):
+                os.rmdir(path)
+
+
+def _check_checkpoint(config: Config) -> None:
+    """Evaluation needs a checkpoint unless this run trains one first."""
+    if config.data.train_files:
+        return
+    folder = config.checkpoints.load_dir
+    if not any(os.path.isfile(os.path.join(folder, name)) for name in ('checkpoint', 'best_dev_checkpoint')):
+        exists = 'has no checkpoint' if os.path.isdir(folder) else 'does not exist'
+        raise CheckpointError(
+            f'the checkpoint folder {folder} {exists}, and without --train_files none is trained; '
+            'give the folder of a trained model with --checkpoint_dir'
+        )
