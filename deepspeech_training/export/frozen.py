@@ -1,0 +1,80 @@
+"""Export to a frozen TensorFlow graph, the `.pb` file of DeepSpeech's clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tensorflow as tf
+
+from deepspeech_training import log
+from deepspeech_training.checkpoints import CheckpointStore
+from deepspeech_training.config import Config
+from deepspeech_training.export.checks import check_export
+from deepspeech_training.export.files import write_export
+from deepspeech_training.export.graphdef import freeze, missing_operations
+from deepspeech_training.export.inference_graph import create_inference_graph
+from deepspeech_training.export.metadata import create_metadata
+from deepspeech_training.export.model_card import model_card, model_card_name
+from deepspeech_training.graphs import geometry
+from deepspeech_training.text.alphabet import Alphabet
+
+tfv1 = tf.compat.v1
+
+
+def export_frozen(config: Config, alphabet: Alphabet) -> str:
+    """Writes the checkpoint's model into `config.export.export_dir`: the graph and its model card.
+
+    Returns the path of the graph, `FILE_NAME.pb`.
+
+    Raises:
+      FlagError: a value that no export can have.
+      CheckpointError: there is no checkpoint, or it does not fit the flags.
+      ExportError: the directory or a file cannot be written. Whatever was there before is untouched.
+    """
+    export = config.export
+    check_export(export)
+    graph_def = _frozen_graph(config, alphabet)
+    _warn_of_clients(config, graph_def)
+    model_name = f'{export.file_name.removesuffix(".pb")}.pb'
+    card = model_card(export, runtime='tensorflow')
+    write_export(
+        export.export_dir,
+        model_name,
+        {
+            model_name: lambda path: _write(path, graph_def.SerializeToString()),
+            model_card_name(export): lambda path: _write(path, card.encode()),
+        },
+        remove_earlier=export.remove_export,
+    )
+    path = str(Path(export.export_dir) / model_name)
+    log.info(f'Exported the model to {path}')
+    return path
+
+
+def _frozen_graph(config: Config, alphabet: Alphabet) -> tfv1.GraphDef:
+    """The inference graph with its metadata and the checkpoint's weights."""
+    with tf.Graph().as_default():
+        graph = create_inference_graph(config, alphabet.size + 1, lstm='block')
+        metadata = create_metadata(config, alphabet)
+        store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
+        proto = tfv1.ConfigProto(device_count={'GPU': 0})  # nothing is computed, and a GPU's memory may be taken
+        with tfv1.Session(config=proto) as session:
+            store.restore_for_evaluation(session)
+            return freeze(session, [*graph.inputs, *graph.outputs, *metadata])
+
+
+def _warn_of_clients(config: Config, graph_def: tfv1.GraphDef) -> None:
+    """Says so when DeepSpeech's client will not run this model, though TensorFlow does."""
+    if config.export.batch_size != 1:
+        log.warn(
+            f'--export_batch_size {config.export.batch_size}: the deepspeech client runs models of batch size 1 only; '
+            'this one is for TensorFlow'
+        )
+    elif missing := missing_operations(graph_def):
+        log.warn(
+            f'the deepspeech 0.9.3 client cannot run this model, it lacks {", ".join(missing)}; TensorFlow runs it'
+        )
+
+
+def _write(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
