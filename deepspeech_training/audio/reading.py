@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,6 +17,15 @@ from deepspeech_training.config import FeatureConfig
 from deepspeech_training.errors import DataError
 
 READ_BUFFER = 1024 * 1024  # bytes
+
+# Their headers do not tell whether the file goes on to its end, as a WAV file's does.
+COMPRESSED_FORMATS = ('FLAC', 'OGG', 'MP3')
+FLOAT_SUBTYPES = ('FLOAT', 'DOUBLE')
+
+# libsndfile's log of a WAV header that promises more bytes than follow.
+CUT_OFF = re.compile(r'^data : (\d+) \(should be (\d+)\)', re.MULTILINE)
+UNKNOWN_LENGTH = 2**31 - 2**16  # bytes; programs that write to a pipe put about 2^31 or 2^32 into the header
+CUT_OFF_TOLERANCE = 0.1  # seconds; some programs count the header's bytes as audio
 
 
 @dataclass(frozen=True)
@@ -33,25 +43,43 @@ class AudioInfo:
 
 
 def audio_info(path: str) -> AudioInfo:
-    """Length and format of an audio file, from its header. Raises `DataError` for what cannot be read as audio."""
+    """Length and format of an audio file, from its header; of compressed formats the last sample is read too.
+
+    Raises `DataError` for what cannot be read as audio, and for a file that ends before the length its header
+    promises (an interrupted copy: the transcript would not fit it).
+    """
     with _open_audio(path) as file:
-        return AudioInfo(file.frames, file.samplerate, file.channels)
+        info = AudioInfo(file.frames, file.samplerate, file.channels)
+        if file.format in COMPRESSED_FORMATS:
+            _read_last_sample(path, file)
+        elif match := CUT_OFF.search(file.extra_info):
+            promised, there = map(int, match.groups())
+            missing = info.duration * (promised - there) / max(there, 1)
+            if promised < UNKNOWN_LENGTH and missing > CUT_OFF_TOLERANCE:
+                raise DataError(
+                    f'{path}: is cut off: its header promises {info.duration + missing:.2f} s of audio, '
+                    f'{info.duration:.2f} s are there. Copy or convert it again'
+                )
+        return info
 
 
 def read_audio(path: str, features: FeatureConfig, buffer_size: int = READ_BUFFER) -> npt.NDArray[np.float32]:
-    """The samples of an audio file: float32 `[samples]` in [-1, 1], mono, at `features.sample_rate`.
+    """The samples of an audio file: float32 `[samples]`, full scale 1, mono, at `features.sample_rate`.
 
-    Any format that libsndfile knows by its content (WAV, FLAC, OGG, MP3, ...), whatever the file's name. Full scale of
-    16 bits is 32768. Several channels are averaged; another sample rate is converted by soxr. The first `buffer_size`
-    bytes are asked for at once, which helps on network file systems.
+    Any format that libsndfile knows by its content (WAV, FLAC, OGG, MP3, ...), whatever the file's name. The int16
+    value 32768 becomes 1. Several channels are averaged; another sample rate is converted by soxr. Of a WAV file that
+    is cut off, what is there. The first `buffer_size` bytes are asked for at once, which helps on slow file systems.
 
-    Raises `DataError` for what cannot be read as audio, and for another rate where `normalize_sample_rate` is off.
+    Raises `DataError` for what cannot be read as audio, for samples that are not finite, and for another sample rate
+    where `features.normalize_sample_rate` is off.
     """
     with _open_audio(path, buffer_size) as file:
         rate = file.samplerate
         if rate != features.sample_rate and not features.normalize_sample_rate:
-            raise DataError(wrong_rate(path, rate, features.sample_rate))
+            raise DataError(f'{path}: {wrong_rate(rate, features.sample_rate)}')
         samples = file.read(dtype='float32', always_2d=True)
+        if file.subtype in FLOAT_SUBTYPES and not np.isfinite(samples).all():
+            raise DataError(f'{path}: has samples that are not finite (NaN or infinity)')
     mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
     if rate != features.sample_rate:
         mono = soxr.resample(mono, rate, features.sample_rate)
@@ -59,20 +87,22 @@ def read_audio(path: str, features: FeatureConfig, buffer_size: int = READ_BUFFE
 
 
 def resampled_length(samples: int, rate: int, new_rate: int) -> int:
-    """How many samples soxr makes of `samples` when it converts from `rate` to `new_rate`."""
+    """How many samples soxr makes of `samples` when it converts from `rate` to `new_rate`: rounded, halves up."""
     return (2 * samples * new_rate + rate) // (2 * rate)
 
 
-def wrong_rate(path: str, rate: int, wanted: int) -> str:
-    """The message for a file that would have to be resampled where that is not wanted."""
-    return f'{path}: its sample rate is {rate} Hz, not {wanted} Hz; --normalize_sample_rate converts it while reading'
+def wrong_rate(rate: int, wanted: int) -> str:
+    """What is said of a file that would have to be resampled where that is not wanted."""
+    return f'its sample rate is {rate} Hz, not {wanted} Hz, and --nonormalize_sample_rate forbids to convert it'
 
 
 @contextmanager
 def _open_audio(path: str, buffer_size: int = 0) -> Iterator[soundfile.SoundFile]:
-    """An audio file, opened by descriptor: by name, libsndfile takes a file's suffix for its format."""
+    """An audio file, opened by descriptor: by name, libsndfile takes some suffixes for the format."""
     try:
         with open(path, 'rb', buffering=0) as raw:
+            if os.fstat(raw.fileno()).st_size == 0:
+                raise DataError(f'{path}: is empty (0 bytes)')
             if buffer_size and hasattr(os, 'posix_fadvise'):
                 os.posix_fadvise(raw.fileno(), 0, buffer_size, os.POSIX_FADV_WILLNEED)
             with soundfile.SoundFile(raw.fileno(), closefd=False) as file:
@@ -80,4 +110,21 @@ def _open_audio(path: str, buffer_size: int = 0) -> Iterator[soundfile.SoundFile
     except OSError as error:
         raise DataError(f'{path}: cannot be read: {error.strerror}') from error
     except soundfile.LibsndfileError as error:
-        raise DataError(f'{path}: cannot be read as audio: {error.error_string}') from error
+        raise DataError(f'{path}: cannot be read as audio: {error.error_string.rstrip(".")}') from error
+
+
+def _read_last_sample(path: str, file: soundfile.SoundFile) -> None:
+    """Raises `DataError` where the file has no such sample."""
+    if not file.frames:
+        return
+    try:
+        file.seek(file.frames - 1)
+        there = len(file.read(1))
+    except soundfile.LibsndfileError:
+        there = 0
+    if not there:
+        duration = file.frames / file.samplerate
+        raise DataError(
+            f'{path}: is cut off or damaged: its header promises {duration:.2f} s of audio, whose end cannot be read. '
+            'Copy or convert it again'
+        )

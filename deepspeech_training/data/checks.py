@@ -1,13 +1,20 @@
-"""Looking at all data before the first step, so that no run dies of a bad file after hours."""
+"""Looking at all data before the first step, so that no run ends after hours because of one file."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
+from deepspeech_training import log
+from deepspeech_training.audio.reading import resampled_length, wrong_rate
 from deepspeech_training.config import DataConfig, FeatureConfig
-from deepspeech_training.data.manifest import Sample, read_csv
+from deepspeech_training.data.findings import Findings, tell_skipped
+from deepspeech_training.data.manifest import Problem, Sample, read_csv
 from deepspeech_training.data.order import sort_samples
+from deepspeech_training.data.probing import look_at_audio
+from deepspeech_training.data.remembered import AudioFacts, memory_folder
+from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import Alphabet
 
 
@@ -24,15 +31,141 @@ class DataSets:
 def check_data(
     data: DataConfig, features: FeatureConfig, alphabet: Alphabet, *, save_dir: str, show_progressbar: bool
 ) -> DataSets:
-    """The samples of all CSV files of `data` (first version: without the checks)."""
+    """Reads the CSV files of a run and looks at every row and every audio file in them.
+
+    What was found in the audio files is remembered (in `save_dir`, or without one in the user's folder for caches), so
+    that only files that are new or have changed are opened the next time. With `data.on_bad_sample` 'skip', rows that
+    cannot be used are left out and listed in `skipped_samples.csv` in `save_dir`.
+
+    Raises `DataError` that names all CSV files that cannot be used, all bad rows unless they are skipped (the first 20
+    and how many more), and all characters outside the alphabet with their code points, counts and first places.
+    """
+    csv_files = list(dict.fromkeys([*data.train_files, *data.dev_files, *data.test_files, *data.metrics_files]))
+    findings = Findings(csv_files, alphabet)
+    rows = _read_all(csv_files, findings)
+    facts = look_at_audio(rows, memory_folder(save_dir), show_progressbar)
+    usable = {
+        path: [sample for sample in samples if _is_usable(sample, facts[sample.path], features, alphabet, findings)]
+        for path, samples in rows.items()
+    }
+    _judge(data, findings, usable, save_dir)
+    _tell_other_sizes(usable, facts)
 
     def each(paths: Sequence[str], reverse: bool, limit: int) -> dict[str, list[Sample]]:
-        return {path: sort_samples(read_csv(path)[0], reverse, limit) for path in paths}
+        return {path: sort_samples(usable[path], reverse, limit) for path in paths}
 
-    train = [sample for path in data.train_files for sample in read_csv(path)[0]]
+    train = [sample for path in data.train_files for sample in usable[path]]
     return DataSets(
         train=sort_samples(train, data.reverse_train, data.limit_train),
         dev=each(data.dev_files, data.reverse_dev, data.limit_dev),
         test=each(data.test_files, data.reverse_test, data.limit_test),
-        metrics=each(data.metrics_files, data.reverse_dev, data.limit_dev),
+        metrics=each(data.metrics_files, data.reverse_dev, data.limit_dev),  # as DeepSpeech does
     )
+
+
+def audio_problem(facts: AudioFacts, features: FeatureConfig) -> str:
+    """Why no features can be made of an audio file; empty where they can."""
+    if facts.sample_rate != features.sample_rate and not features.normalize_sample_rate:
+        return wrong_rate(facts.sample_rate, features.sample_rate)
+    if not facts.frames:
+        return 'has no samples'
+    if not _feature_frames(facts, features):
+        milliseconds = 1000 * facts.frames / facts.sample_rate
+        return f'is {milliseconds:.4g} ms long, shorter than one window of {features.window_ms} ms'
+    return ''
+
+
+def length_problem(labels: Sequence[int], facts: AudioFacts, features: FeatureConfig) -> str:
+    """Why CTC cannot align these labels with the audio; empty where it can.
+
+    Each label takes a frame, and between two equal ones in a row there is a blank (Graves et al., "Connectionist
+    Temporal Classification", 2006).
+    """
+    frames = _feature_frames(facts, features)
+    pairs = sum(first == second for first, second in pairwise(labels))
+    if frames >= len(labels) + pairs:
+        return ''
+    return (
+        f'the transcript is too long for its audio: {len(labels)} characters and {pairs} repeated pairs need '
+        f'{len(labels) + pairs} frames, {facts.frames / facts.sample_rate:.2f} s of audio have {frames}'
+    )
+
+
+def _read_all(csv_files: Sequence[str], findings: Findings) -> dict[str, list[Sample]]:
+    """The readable rows of each readable CSV file. What is wrong with the others goes into `findings`."""
+    rows = {}
+    for path in csv_files:
+        try:
+            rows[path], problems = read_csv(path)
+        except DataError as error:
+            findings.csv_errors.append(str(error))
+            continue
+        findings.row_count += len(rows[path]) + len(problems)
+        for problem in problems:
+            findings.add(problem)
+    if findings.csv_errors and rows:  # said at once, since the rest may take a while
+        log.warn(f'{findings.csv_errors[0]}. Looking at the rest, to name every problem')
+    return rows
+
+
+def _is_usable(
+    sample: Sample, facts: AudioFacts | str, features: FeatureConfig, alphabet: Alphabet, findings: Findings
+) -> bool:
+    """Whether a row can be used. What is wrong with it goes into `findings`."""
+    unknown = alphabet.unknown(sample.transcript)
+    if unknown:
+        findings.add_characters(sample, unknown)
+    messages = []
+    if not sample.transcript.strip():
+        messages.append('the transcript is empty')
+    audio = facts if isinstance(facts, str) else audio_problem(facts, features)
+    if audio:
+        messages.append(audio)
+    elif isinstance(facts, AudioFacts) and not unknown and _may_be_too_long(sample, facts, features):
+        messages.append(length_problem(alphabet.encode(sample.transcript), facts, features))
+    messages = [message for message in messages if message]
+    for message in messages:
+        findings.add(Problem(sample.csv, sample.line, sample.path, message))
+    return not unknown and not messages
+
+
+def _may_be_too_long(sample: Sample, facts: AudioFacts, features: FeatureConfig) -> bool:
+    """A quick test that spares nearly all transcripts the exact one: at worst all characters are alike."""
+    return _feature_frames(facts, features) < 2 * len(sample.transcript)
+
+
+def _feature_frames(facts: AudioFacts, features: FeatureConfig) -> int:
+    """Number of MFCC frames, after resampling."""
+    return features.frames(resampled_length(facts.frames, facts.sample_rate, features.sample_rate))
+
+
+def _judge(data: DataConfig, findings: Findings, usable: Mapping[str, Sequence[Sample]], save_dir: str) -> None:
+    """Raises `DataError`, or tells what is skipped."""
+    bad = findings.bad_rows()
+    if data.on_bad_sample != 'skip':
+        if bad or findings.csv_errors:
+            raise DataError(findings.report())
+        return
+    tell_skipped(findings, save_dir)
+    for path, samples in usable.items():
+        if not samples:
+            first = next(problem for problem in bad if problem.csv == path)
+            findings.csv_errors.append(f'{path}: has no row that can be used. The first: {first}')
+    if findings.csv_errors:
+        raise DataError(findings.csv_report())
+
+
+def _tell_other_sizes(usable: Mapping[str, Sequence[Sample]], facts: Mapping[str, AudioFacts | str]) -> None:
+    """Files are often converted after the CSV was written: harmless, but it is by these sizes that they are sorted."""
+    other = []
+    for samples in usable.values():
+        for sample in samples:
+            found = facts[sample.path]
+            if isinstance(found, AudioFacts) and found.size != sample.size:
+                other.append((sample, found.size))
+    if other:
+        sample, size = other[0]
+        log.info(
+            f'{len(other)} audio files have another size than wav_filesize says, by which they are sorted. The first: '
+            f'{sample.path}: {size} bytes, and {sample.size} by {sample.csv}:{sample.line}'
+        )

@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from deepspeech_training.errors import DataError
 
-REQUIRED_COLUMNS = ('wav_filename', 'transcript')
+NAME_COLUMN = 'wav_filename'
 SIZE_COLUMN = 'wav_filesize'
+TRANSCRIPT_COLUMN = 'transcript'
+SDB_MAGIC = b'SAMPLEDB'  # DeepSpeech's other kind of sample list
 
 
 @dataclass(frozen=True)
@@ -39,18 +42,114 @@ class Problem:
 
 
 def read_csv(path: str) -> tuple[list[Sample], list[Problem]]:
-    """The rows of a CSV file that can be read, in its order, and what is wrong with the others."""
+    """The rows of a CSV file that can be read, in its order, and what is wrong with the others.
+
+    UTF-8 with or without a byte order mark; lines end in LF, CRLF or CR; empty lines do not count. The first row names
+    the columns: `wav_filename` (relative to the CSV file's folder), `transcript` and `wav_filesize` (bytes; where the
+    column or a value is missing, the file's size counts). Others are ignored. Transcripts stay as they are, white
+    space included. Whether the audio files can be used is not looked at.
+
+    Raises `DataError` for a file that cannot be read, is empty, is not UTF-8, lacks a column, or has no rows.
+    """
+    rows = _rows(path, _read_text(path))
+    _, header = next(rows, (0, []))
+    columns = _columns(path, header)
+    samples: list[Sample] = []
+    problems: list[Problem] = []
+    for lines, row in rows:
+        if len(row) != len(header):
+            message = f'has {len(row)} fields, the header names {len(header)} columns{_comma_hint(row, header)}'
+            problems.append(Problem(path, lines.start, '', message))
+            continue
+        fields = {name: row[position] for name, position in columns.items()}
+        if found := _parse(path, lines, fields, samples):
+            problems.append(found)
+    if not samples and not problems:
+        raise DataError(f'{path}: has a header but no rows: no utterances to use')
+    return samples, problems
+
+
+def _parse(path: str, lines: range, fields: dict[str, str], samples: list[Sample]) -> Problem | None:
+    """Adds a row's sample to `samples`, or says why there is none. `lines` are those the row extends over."""
+    name, transcript = fields[NAME_COLUMN], fields[TRANSCRIPT_COLUMN]
+    if not name.strip() or '\0' in name:
+        return Problem(path, lines.start, '', f'names no audio file: {NAME_COLUMN} is {name!r}')
+    audio = os.path.join(os.path.dirname(path), name)
+    if '\n' in transcript or '\r' in transcript:
+        message = f'the transcript goes on to line {lines.stop - 1}. Is a quotation mark left open?'
+        return Problem(path, lines.start, audio, message)
+    size_text = fields.get(SIZE_COLUMN, '').strip()
+    if size_text and not (size_text.isascii() and size_text.isdigit()):
+        return Problem(path, lines.start, audio, f'{SIZE_COLUMN} is {size_text!r}, not a number of bytes')
+    size = int(size_text) if size_text else _file_size(audio)
+    samples.append(Sample(audio, size, transcript, path, lines.start))
+    return None
+
+
+def _read_text(path: str) -> str:
     try:
         with open(path, 'rb') as file:
-            text = file.read().decode('utf-8-sig')
+            content = file.read()
     except OSError as error:
         raise DataError(f'{path}: cannot be read: {error.strerror}') from error
+    if content.startswith(SDB_MAGIC):
+        raise DataError(f'{path}: is a sample database (SDB), not a CSV file; only CSV files can be read')
+    try:
+        text = content.decode('utf-8-sig')
     except UnicodeDecodeError as error:
-        raise DataError(f'{path}: is not UTF-8') from error
-    rows = csv.DictReader(io.StringIO(text, newline=''))
-    samples = []
-    for row in rows:
-        name = os.path.join(os.path.dirname(path), row['wav_filename'])
-        size = int(row[SIZE_COLUMN]) if SIZE_COLUMN in row else os.path.getsize(name)
-        samples.append(Sample(name, size, row['transcript'], path, rows.line_num))
-    return samples, []
+        # `error.object` lacks the byte order mark; offsets are those of the file.
+        offset = error.start + len(content) - len(error.object)
+        line = len(io.BytesIO(content[: offset + 1]).readlines())
+        raise DataError(
+            f'{path}:{line}: is not UTF-8: byte {offset} of the file is 0x{content[offset]:02X}. Save it as UTF-8'
+        ) from error
+    if not text.strip():
+        raise DataError(f'{path}: is empty')
+    return text
+
+
+def _rows(path: str, text: str) -> Iterator[tuple[range, list[str]]]:
+    """The rows of a CSV file that are not blank, each with the lines it extends over (counted from 1)."""
+    reader = csv.reader(io.StringIO(text, newline=''))
+    last_line = 0
+    try:
+        for row in reader:
+            if row:
+                yield range(last_line + 1, reader.line_num + 1), row
+            last_line = reader.line_num
+    except csv.Error as error:
+        raise DataError(
+            f'{path}:{last_line + 1}: cannot be read as CSV: {error}. Is a quotation mark left open?'
+        ) from error
+
+
+def _columns(path: str, header: list[str]) -> dict[str, int]:
+    """The position of each column that is used."""
+    names = [name.strip() for name in header]
+    missing = [name for name in (NAME_COLUMN, TRANSCRIPT_COLUMN) if name not in names]
+    if missing:
+        hint = next((f' (separated by {mark!r}?)' for mark in ';\t|' if mark in ''.join(header)), '')
+        raise DataError(
+            f'{path}: lacks the column {" and the column ".join(missing)}. Its first line has {_quoted(names)}{hint}. '
+            f'Needed are {NAME_COLUMN} and {TRANSCRIPT_COLUMN}, best with {SIZE_COLUMN}, separated by commas'
+        )
+    for name in (NAME_COLUMN, SIZE_COLUMN, TRANSCRIPT_COLUMN):
+        if names.count(name) > 1:
+            raise DataError(f'{path}: has the column {name} more than once. Its first line has {_quoted(names)}')
+    return {name: names.index(name) for name in (NAME_COLUMN, SIZE_COLUMN, TRANSCRIPT_COLUMN) if name in names}
+
+
+def _quoted(names: list[str]) -> str:
+    return ', '.join(map(repr, names))
+
+
+def _comma_hint(row: list[str], header: list[str]) -> str:
+    return '; a transcript with a comma needs quotation marks' if len(row) > len(header) else ''
+
+
+def _file_size(path: str) -> int:
+    """Bytes, 0 for a file that is not there: that is found out when the audio is looked at."""
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0

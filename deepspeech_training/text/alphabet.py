@@ -45,7 +45,7 @@ class Alphabet:
         for number, line in enumerate(re.split('\r\n|\r|\n', _read_text(path)), start=1):
             if not line or line.startswith('#'):
                 continue
-            labels.append(line[1:] if line.startswith('\\#') else line)
+            labels.append('#' if line == '\\#' else line)
             places.append(f'line {number}')
         _check(labels, places, path)
         return cls(labels, path)

@@ -1,0 +1,112 @@
+"""What is wrong with the data of a run, and how it is told."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Sequence
+
+from deepspeech_training import log
+from deepspeech_training.data.manifest import Problem, Sample
+from deepspeech_training.data.remembered import write_whole
+from deepspeech_training.text.alphabet import Alphabet, describe_character
+
+SHOWN = 20  # of a list; the rest is counted
+SKIPPED_FILE = 'skipped_samples.csv'
+
+
+class Findings:
+    """Everything found in the CSV files of a run, together."""
+
+    def __init__(self, csv_files: Sequence[str], alphabet: Alphabet) -> None:
+        self.csv_errors: list[str] = []  # of CSV files that cannot be used at all
+        self.row_count = 0  # of all CSV files
+        self._order = {path: number for number, path in enumerate(csv_files)}
+        self._alphabet = alphabet
+        self._problems: list[Problem] = []  # of single rows, without those about characters
+        self._wrong_characters: list[Problem] = []
+        self._characters: dict[str, tuple[int, str]] = {}  # how often, and first where
+
+    def add(self, problem: Problem) -> None:
+        """A row that cannot be used."""
+        self._problems.append(problem)
+
+    def add_characters(self, sample: Sample, unknown: Sequence[str]) -> None:
+        """A row with characters that are not in the alphabet, each as often as it occurs."""
+        for character in unknown:
+            count, first = self._characters.get(character, (0, f'{sample.csv}:{sample.line}'))
+            self._characters[character] = count + 1, first
+        names = ', '.join(map(describe_character, dict.fromkeys(unknown)))
+        message = f'the transcript has characters that are not in the alphabet: {names}'
+        self._wrong_characters.append(Problem(sample.csv, sample.line, sample.path, message))
+
+    def bad_rows(self) -> list[Problem]:
+        """Every problem of a row, in the order of the files; a row may have several."""
+        return self._in_order([*self._problems, *self._wrong_characters])
+
+    def bad_row_count(self) -> int:
+        return len({(problem.csv, problem.line) for problem in [*self._problems, *self._wrong_characters]})
+
+    def report(self) -> str:
+        """All of it, as the message of the error that ends the program."""
+        parts = [self.csv_report()] if self.csv_errors else []
+        if self._problems:
+            parts += _listed('problem', 'with rows and audio files', [str(p) for p in self._in_order(self._problems)])
+        if self._characters:
+            what = f'not in the alphabet {self._alphabet.path!r}, in {len(self._wrong_characters)} transcripts'
+            by_count = sorted(self._characters.items(), key=lambda item: -item[1][0])
+            texts = [f'{describe_character(c)}: {_times(count)}, first in {first}' for c, (count, first) in by_count]
+            parts += _listed('character', what, texts)
+        if bad := self.bad_row_count():
+            other_alphabet = 'choose another alphabet with --alphabet_config_path, ' if self._characters else ''
+            way_out = f'Correct them, {other_alphabet}or leave these rows out with --on_bad_sample skip'
+            parts.append(f'{bad} of {self.row_count} rows cannot be used. {way_out}')
+        return '\n'.join(parts)
+
+    def csv_report(self) -> str:
+        """What is wrong with whole CSV files."""
+        return '\n'.join(_listed('CSV file', 'that cannot be used', self.csv_errors))
+
+    def _in_order(self, problems: Sequence[Problem]) -> list[Problem]:
+        return sorted(problems, key=lambda problem: (self._order[problem.csv], problem.line))
+
+
+def tell_skipped(findings: Findings, save_dir: str) -> None:
+    """Says which rows are left out: the first in the log, all in `skipped_samples.csv` of `save_dir`, if given."""
+    bad = findings.bad_rows()
+    path = os.path.join(save_dir, SKIPPED_FILE) if save_dir else ''
+    if not bad:
+        if path and os.path.exists(path):  # of an earlier run
+            os.unlink(path)
+        return
+    log.warn(f'{findings.bad_row_count()} of {findings.row_count} rows cannot be used and are left out')
+    if path:
+        os.makedirs(save_dir, exist_ok=True)
+        write_whole(path, _as_csv(bad).encode(errors='surrogateescape'))
+        log.warn(f'They are listed in {path}; the first is {bad[0]}')
+        return
+    for problem in bad[:SHOWN]:
+        log.warn(f'  {problem}')
+    if len(bad) > SHOWN:
+        log.warn(f'  and {len(bad) - SHOWN} more; with a checkpoint directory, {SKIPPED_FILE} in it lists them all')
+
+
+def _listed(noun: str, what: str, texts: Sequence[str]) -> list[str]:
+    """A headline with the count, the first texts, and how many more there are."""
+    lines = [f'{len(texts)} {noun}{"" if len(texts) == 1 else "s"} {what}:', *(f'  {text}' for text in texts[:SHOWN])]
+    if len(texts) > SHOWN:
+        lines.append(f'  and {len(texts) - SHOWN} more')
+    return lines
+
+
+def _times(count: int) -> str:
+    return 'once' if count == 1 else f'{count} times'
+
+
+def _as_csv(problems: Sequence[Problem]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator='\n')
+    writer.writerow(['csv', 'line', 'wav_filename', 'reason'])
+    writer.writerows([problem.csv, problem.line, problem.path, problem.message] for problem in problems)
+    return text.getvalue()

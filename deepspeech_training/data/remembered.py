@@ -1,0 +1,98 @@
+"""What earlier runs found out about audio files, so that the next run starts at once."""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import uuid
+import zlib
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from deepspeech_training import log
+
+VERSION = 1  # of the format; another one counts as nothing remembered
+FOLDER = 'checked_audio'
+PROGRAM_FOLDER = 'deepspeech_training'
+
+
+class AudioFacts(NamedTuple):
+    """What was found in an audio file, and when and how large the file was then.
+
+    They do not depend on the run's settings (alphabet, features): those are applied to them anew each time.
+    """
+
+    size: int  # bytes
+    mtime: int  # nanoseconds
+    frames: int  # samples of each channel
+    sample_rate: int  # Hz
+    channels: int
+
+
+def memory_folder(save_dir: str) -> str:
+    """Where to remember: in the checkpoint directory, where there is one, else in the user's folder for caches."""
+    if save_dir:
+        return os.path.join(save_dir, FOLDER)
+    caches = os.environ.get('XDG_CACHE_HOME', '')
+    if not os.path.isabs(caches):  # as the XDG Base Directory Specification wants it
+        caches = os.path.join(os.path.expanduser('~'), '.cache')
+    return os.path.join(caches, PROGRAM_FOLDER, FOLDER)
+
+
+class AudioMemory:
+    """What is remembered of the audio files of one CSV file: one compressed JSON file in `folder`.
+
+    Runs at the same time may share it: it is always replaced as a whole. A damaged file (gzip's checksum tells) or
+    one that cannot be read or written costs time, never a run.
+    """
+
+    def __init__(self, folder: str, csv: str) -> None:
+        absolute = os.path.abspath(csv)
+        digest = hashlib.sha256(absolute.encode(errors='surrogateescape')).hexdigest()[:16]
+        self.path = os.path.join(folder, f'{os.path.basename(absolute)}-{digest}.json.gz')
+        # Audio files are named as in the CSV file, so that it does not matter from where the program is started.
+        self._prefix = os.path.join(os.path.dirname(csv), '')
+        self._stored: dict[str, AudioFacts] | None = None
+
+    def recall(self) -> dict[str, AudioFacts]:
+        """Facts by the path of the audio file; empty where nothing (sound) is stored."""
+        try:
+            with gzip.open(self.path, 'rb') as file:
+                content = json.load(file)
+            if content['version'] != VERSION:
+                return {}
+            facts = {os.path.join(self._prefix, name): AudioFacts(*values) for name, values in content['audio'].items()}
+        except FileNotFoundError:
+            return {}
+        except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+            log.debug(f'{self.path}: cannot be used, audio files are looked at again: {error!r}')
+            return {}
+        self._stored = facts
+        return facts
+
+    def store(self, facts: Mapping[str, AudioFacts]) -> None:
+        """Remembers these facts instead of what was stored."""
+        if facts == self._stored:
+            return
+        audio = {path.removeprefix(self._prefix): values for path, values in facts.items()}
+        content = json.dumps({'version': VERSION, 'audio': audio}, separators=(',', ':'))
+        try:
+            os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            write_whole(self.path, gzip.compress(content.encode(), compresslevel=1))
+        except OSError as error:
+            log.debug(f'{self.path}: cannot be written, the next run looks at the audio files again: {error}')
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Writes a file so that readers find the old or the new content, never a part. Raises `OSError`."""
+    unfinished = f'{path}.{uuid.uuid4().hex}.tmp'
+    try:
+        with open(unfinished, 'xb') as file:
+            file.write(content)
+        os.replace(unfinished, path)
+    except BaseException:
+        if os.path.exists(unfinished):
+            os.unlink(unfinished)
+        raise
