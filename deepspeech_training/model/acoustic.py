@@ -1,0 +1,76 @@
+"""The acoustic model: MFCCs to the logits of characters (Hannun et al. 2014, with an LSTM in one direction).
+
+Three clipped-ReLU layers, of which the first sees each frame in its context, one LSTM, one more clipped-ReLU layer,
+and the output layer. Names and shapes of the variables are those of DeepSpeech's checkpoints.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import tensorflow as tf
+
+from deepspeech_training.config import N_INPUT, ModelConfig
+from deepspeech_training.model.layers import WINDOW, activation, dropout, linear, windowed_linear
+from deepspeech_training.model.lstm import LSTMState, lstm_layer
+from deepspeech_training.model.lstm.state import frame_mask, zero_state
+
+
+class ModelOutput(NamedTuple):
+    """Logits float32 `[frames, batch, n_output]`; the LSTM's state at the end of each utterance."""
+
+    logits: tf.Tensor
+    state: LSTMState
+
+
+def create_model(
+    features: tf.Tensor,
+    lengths: tf.Tensor | None,
+    model: ModelConfig,
+    n_output: int,
+    *,
+    training: bool,
+    lstm: str,
+    initial_state: LSTMState | None = None,
+    seed: int | None = None,
+) -> ModelOutput:
+    """Builds the model; called again, it shares the variables.
+
+    `features`: float32 `[batch, frames, N_INPUT]`; what stands behind the end of an utterance is never used.
+    Or `[batch, frames, WINDOW, N_INPUT]`, each frame already with its context, for streaming clients.
+    `lengths`: int32 `[batch]`, frames of each utterance; None: all of them.
+    `training`: with dropout. `lstm`: a name in `LSTM_IMPLEMENTATIONS`. `initial_state`: zeros by default.
+    `n_output`: characters and the blank, which is last. `seed`: for initial values and dropout; the same in each
+    tower, whose name scope makes its dropout its own. None: they follow `tf.compat.v1.set_random_seed`.
+    """
+    first, second, third, fourth, fifth, sixth = model.dropout if training else (0.0,) * 6
+    batch = tf.shape(features)[0]
+    if features.shape.rank == 4:
+        rows = tf.reshape(tf.transpose(features, [1, 0, 2, 3]), [-1, WINDOW * N_INPUT])
+        layer = linear('layer_1', rows, model.n_hidden, seed)
+    else:
+        if lengths is not None:
+            features = _zero_behind_end(features, lengths)
+        layer = windowed_linear('layer_1', features, model.n_hidden, seed)
+        layer = tf.reshape(layer, [-1, model.n_hidden])  # frames * batch rows
+    layer = dropout('layer_1', activation('layer_1', layer, model), first, seed)
+    for name, rate in (('layer_2', second), ('layer_3', third)):
+        layer = linear(name, layer, model.n_hidden, seed)
+        layer = dropout(name, activation(name, layer, model), rate, seed)
+
+    state = initial_state or zero_state(batch, model.n_hidden)
+    layer = tf.reshape(layer, [-1, batch, model.n_hidden])
+    layer, state = lstm_layer(layer, lengths, state, implementation=lstm, training=training, seed=seed)
+    layer = dropout('lstm', tf.reshape(layer, [-1, model.n_hidden]), fourth, seed)
+
+    layer = linear('layer_5', layer, model.n_hidden, seed)
+    both = 1 - (1 - fifth) * (1 - sixth)
+    layer = dropout('layer_5', activation('layer_5', layer, model), both, seed)
+    logits = linear('layer_6', layer, n_output, seed)
+    return ModelOutput(tf.reshape(logits, [-1, batch, n_output]), state)
+
+
+def _zero_behind_end(features: tf.Tensor, lengths: tf.Tensor) -> tf.Tensor:
+    """Padding must not reach the last frames through their context, whatever it contains, NaN too."""
+    mask = tf.transpose(frame_mask(lengths, tf.shape(features)[1]))
+    return tf.where(tf.expand_dims(mask > 0, 2), features, tf.zeros_like(features))

@@ -1,0 +1,44 @@
+"""The LSTM as TensorFlow's fused `BlockLSTM`, with TensorFlow's own gradient.
+
+The graph DeepSpeech trained with and exported: the one to compare with, and the one for clients of its `.pb` files.
+Only operations that those clients' runtime has are used here.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from deepspeech_training.model.lstm.state import LSTMState, frame_mask, state_at
+
+
+def block_lstm(
+    inputs: tf.Tensor,
+    lengths: tf.Tensor | None,
+    kernel: tf.Tensor,
+    bias: tf.Tensor,
+    state: LSTMState,
+    *,
+    training: bool,
+) -> tuple[tf.Tensor, LSTMState]:
+    """See `state.LSTM`."""
+    n_hidden = int(kernel.shape[1]) // 4
+    frames, batch = tf.unstack(tf.shape(inputs)[:2])
+    if lengths is None:
+        lengths = tf.fill([batch], frames)
+    no_peephole = tf.zeros([n_hidden])
+    block = tf.raw_ops.BlockLSTM(
+        seq_len_max=tf.cast(tf.reduce_max(lengths), tf.int64),
+        x=inputs,
+        cs_prev=state.c,
+        h_prev=state.h,
+        w=kernel,
+        wci=no_peephole,
+        wcf=no_peephole,
+        wco=no_peephole,
+        b=bias,
+        forget_bias=0.0,
+        cell_clip=-1.0,  # none
+        use_peephole=False,
+    )
+    final = LSTMState(state_at(lengths, state.c, block.cs), state_at(lengths, state.h, block.h))
+    return block.h * tf.expand_dims(frame_mask(lengths, frames), 2), final
