@@ -17,7 +17,8 @@ INTRODUCTION = """Trains, tests, exports and uses a DeepSpeech speech recognitio
 
 It trains if there are --train_files, tests if there are --test_files, exports if there is an --export_dir and
 transcribes a --one_shot_infer, in this order. --name=value and --name value are the same; boolean flags are
-written --name and --noname. --flagfile FILE reads flags from a file, one a line."""
+written --name and --noname. --flagfile FILE reads flags from a file, one a line. -h, -? and --help
+show this text."""
 
 
 def help_text(width: int | None = None) -> str:

@@ -45,7 +45,7 @@ class Word(NamedTuple):
 
 @dataclass
 class ParsedFlags:
-    """`values`: of every flag in the table. `given`: the names of those that were set. `help`: whether it was asked for."""
+    """The value of every flag in the table, the names of those that were given, and whether help was asked for."""
 
     values: dict[str, Any] = field(default_factory=lambda: {name: flag.default for name, flag in FLAGS.items()})
     given: set[str] = field(default_factory=set)
@@ -178,10 +178,11 @@ def _is_known(word: Word) -> bool:
 def _suggestion(name: str) -> str:
     if name in RENAMED:
         return f'; it is called --{RENAMED[name]}'
-    known = {form: form for flag in FLAGS.values() for form in (flag.name, *flag.aliases)}
-    known |= {f'no{flag.name}': f'no{flag.name}' for flag in FLAGS.values() if flag.is_boolean}
-    near = difflib.get_close_matches(name.lower().replace('-', '_'), known, n=2, cutoff=0.7)
-    return f'; did you mean {" or ".join("--" + form for form in near)}?' if near else '; --help lists all'
+    known = [form for flag in FLAGS.values() for form in (flag.name, *flag.aliases)]
+    if name.startswith('no'):
+        known += [f'no{flag.name}' for flag in FLAGS.values() if flag.is_boolean]
+    near = difflib.get_close_matches(name.lower().replace('-', '_'), known, n=1, cutoff=0.7)
+    return f'; did you mean --{near[0]}?' if near else '; --help lists all'
 
 
 def _value_parser(flag: Flag) -> Any:

@@ -61,8 +61,8 @@ class Flag:
         """The help sentence, with what cannot be used yet."""
         parts = [self.help]
         if self.later:
-            parts.append(f'CANNOT BE SET YET: {self.later}.')
-        parts.extend(f'{value!r} CANNOT BE CHOSEN YET: {reason}.' for value, reason in self.later_values.items())
+            parts.append(f'Cannot be set yet: {self.later}.')
+        parts.extend(f'{value!r} cannot be chosen yet: {reason}.' for value, reason in self.later_values.items())
         if self.aliases:
             parts.append('Also ' + ', '.join(f'--{alias}' for alias in self.aliases) + '.')
         return ' '.join(parts)
