@@ -67,8 +67,8 @@ def read_audio(path: str, features: FeatureConfig, buffer_size: int = READ_BUFFE
     """The samples of an audio file: float32 `[samples]`, full scale 1, mono, at `features.sample_rate`.
 
     Any format that libsndfile knows by its content (WAV, FLAC, OGG, MP3, ...), whatever the file's name. The int16
-    value 32768 becomes 1. Several channels are averaged; another sample rate is converted by soxr. Of a WAV file that
-    is cut off, what is there. The first `buffer_size` bytes are asked for at once, which helps on slow file systems.
+    value 32768 becomes 1. Several channels are averaged; another sample rate is converted by soxr; the result is rounded
+    to 16 bits (see `to_16_bits`). Of a WAV file that is cut off, what is there. The first `buffer_size` bytes are asked for at once, which helps on slow file systems.
 
     Raises `DataError` for what cannot be read as audio, for samples that are not finite, and for another sample rate
     where `features.normalize_sample_rate` is off.
@@ -83,7 +83,18 @@ def read_audio(path: str, features: FeatureConfig, buffer_size: int = READ_BUFFE
     mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
     if rate != features.sample_rate:
         mono = soxr.resample(mono, rate, features.sample_rate)
-    return np.ascontiguousarray(mono, dtype=np.float32)
+    return np.ascontiguousarray(to_16_bits(mono), dtype=np.float32)
+
+
+def to_16_bits(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """The nearest values that 16-bit audio can have; those of 16-bit files stay as they are.
+
+    DeepSpeech and its clients compute features from 16-bit audio only, and the logarithm in an MFCC makes a
+    difference of that: 8 kHz speech resampled to 16 kHz has nothing above 4 kHz but 16-bit rounding noise. Without
+    it, these bands fall to the logarithm's floor, MFCCs are far from those of a file that was resampled beforehand
+    (c0 by 12 on average), and training hardly starts.
+    """
+    return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.float32) / np.float32(32768)
 
 
 def resampled_length(samples: int, rate: int, new_rate: int) -> int:
