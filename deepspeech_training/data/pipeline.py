@@ -79,7 +79,7 @@ class InputPipeline:
             self._iterator = tf.compat.v1.data.make_initializable_iterator(self._create_dataset(data.process_ahead))
 
     def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
-        threads = max(2, _cores())
+        threads = max(4, _cores())  # a few more than cores where these are few: reading also waits for disks
         rows = tf.data.Dataset.from_tensor_slices(self._order)
         rows = rows.map(self._load_rows, num_parallel_calls=threads, deterministic=True)
         batches = rows.padded_batch(self._batch_size, _PADDED_SHAPES)

@@ -1,0 +1,264 @@
+#!/usr/bin/env python
+"""Measures the input pipeline alone: utterances and audio seconds per second, as a whole and stage by stage.
+
+    python bin/bench_input.py train.csv --batch_size 16 --epochs 7
+
+The stages run one after another in one thread, and their CPU time is shown, so that other programs disturb little; then
+the whole pipeline with all its threads and nothing else to do: its CPU time, and what it delivers by the clock. Every
+figure is the median of as many repeats as `--epochs` says, after one more that is not counted.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from deepspeech_training.audio.reading import audio_info, read_audio  # noqa: E402 - found through the line above
+from deepspeech_training.audio.reference import reference_mfccs  # noqa: E402
+from deepspeech_training.config import DataConfig, FeatureConfig  # noqa: E402
+from deepspeech_training.data.manifest import Sample, read_csv  # noqa: E402
+from deepspeech_training.errors import DataError, UserError  # noqa: E402
+from deepspeech_training.text.alphabet import Alphabet  # noqa: E402
+
+if TYPE_CHECKING:
+    from deepspeech_training.data.pipeline import InputPipeline
+
+STAGE_SAMPLES = 300
+"""At most so many utterances are timed stage by stage, evenly taken from all."""
+
+Runs = list[float]
+"""Seconds of each repeat, of the CPU where nothing else is said."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    """What one stage took for one utterance."""
+
+    name: str
+    seconds: float  # an utterance, of one core or by the clock
+    audio_seconds: float  # of an utterance, on average
+
+    def row(self) -> str:
+        if self.seconds <= 0:
+            return f'{self.name:<28}{0:>14.3f}{"-":>16}{"-":>18}'
+        utterances = 1 / self.seconds
+        return (
+            f'{self.name:<28}{1e3 * self.seconds:>14.3f}{utterances:>16,.0f}{utterances * self.audio_seconds:>18,.0f}'
+        )
+
+
+HEADER = f'{"":<28}{"ms/utterance":>14}{"utterances/s":>16}{"audio seconds/s":>18}'
+
+
+def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('csv', nargs='+', help='CSV files that list utterances')
+    parser.add_argument('--alphabet', default='', help='alphabet file; without it, the characters of the transcripts')
+    parser.add_argument('--batch_size', type=positive, default=16, help='utterances a batch (default %(default)s)')
+    parser.add_argument('--epochs', type=positive, default=5, help='repeats of each measurement (default %(default)s)')
+    parser.add_argument('--limit', type=positive, help='use only so many utterances (default: all)')
+    parser.add_argument('--process_ahead', type=positive, default=16, help='batches ahead (default %(default)s)')
+    parser.add_argument('--sample_rate', type=positive, default=16000, help="the model's, in Hz (default %(default)s)")
+    parser.add_argument(
+        '--feature_backend',
+        choices=['tensorflow', 'python_speech_features'],
+        default='tensorflow',
+        help='what computes the MFCCs (default %(default)s)',
+    )
+    return parser.parse_args(arguments)
+
+
+def positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f'{text} is not at least 1')
+    return number
+
+
+def read_samples(paths: Sequence[str], limit: int | None) -> list[Sample]:
+    """The utterances of all files by ascending size. Raises `DataError` for rows that cannot be used."""
+    samples: list[Sample] = []
+    for path in paths:
+        found, problems = read_csv(path)
+        if problems:
+            raise DataError(f'{problems[0]} ({len(problems)} such rows in {path})')
+        samples += found
+    samples.sort(key=lambda sample: sample.size)
+    if limit:
+        samples = evenly(samples, limit)
+    if not samples:
+        raise DataError(f'{", ".join(paths)}: no utterances')
+    return samples
+
+
+def evenly(samples: Sequence[Sample], limit: int) -> list[Sample]:
+    """At most `limit` of `samples`, from short to long like all of them."""
+    count = min(limit, len(samples))
+    return [samples[number * len(samples) // count] for number in range(count)]
+
+
+def timed(function: Callable[[], object], repeats: int) -> Runs:
+    function()
+    runs = []
+    for _ in range(repeats):
+        begin = time.process_time()
+        function()
+        runs.append(time.process_time() - begin)
+    return runs
+
+
+def time_stages(samples: Sequence[Sample], features: FeatureConfig, repeats: int) -> list[Stage]:
+    """Reading, resampling and features of a part of `samples`, one after another in one thread."""
+    part = evenly(samples, STAGE_SAMPLES)
+    stored = [replace(features, sample_rate=audio_info(sample.path).sample_rate) for sample in part]
+    audio = [read_audio(sample.path, features) for sample in part]
+    audio_seconds = sum(map(len, audio)) / features.sample_rate / len(part)
+
+    def read_as_stored() -> None:
+        for sample, rate in zip(part, stored, strict=True):
+            read_audio(sample.path, rate)
+
+    def read_resampled() -> None:
+        for sample in part:
+            read_audio(sample.path, features)
+
+    reading = timed(read_as_stored, repeats)
+    resampled = timed(read_resampled, repeats)
+    resampling = [both - read for both, read in zip(resampled, reading, strict=True)]
+    if all(rate.sample_rate == features.sample_rate for rate in stored):
+        resampling = [0.0]
+    computing = time_features(audio, features, repeats)
+    return [
+        Stage(name, statistics.median(runs) / len(part), audio_seconds)
+        for name, runs in [('read', reading), ('resample', resampling), ('features', computing)]
+    ]
+
+
+def time_features(audio: Sequence[np.ndarray], features: FeatureConfig, repeats: int) -> Runs:
+    """MFCCs of all of `audio`; for TensorFlow in one loop of one run, without the time of many calls."""
+    if features.backend == 'python_speech_features':
+        return timed(lambda: [reference_mfccs(samples, features) for samples in audio], repeats)
+
+    import tensorflow as tf
+
+    from deepspeech_training.model.features import compute_mfccs
+
+    ends = np.cumsum([len(samples) for samples in audio], dtype=np.int32)
+    begins = np.concatenate([[0], ends[:-1]]).astype(np.int32)
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        joined = tf.compat.v1.placeholder(tf.float32, [None])
+        bounds = tf.compat.v1.placeholder(tf.int32, [None, 2])
+
+        def body(number: tf.Tensor, total: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            mfccs = compute_mfccs(joined[bounds[number, 0] : bounds[number, 1]], features)
+            return number + 1, total + mfccs[-1, 0]
+
+        _, total = tf.while_loop(lambda number, _: number < tf.shape(bounds)[0], body, [0, 0.0], parallel_iterations=1)
+        feed = {joined: np.concatenate(audio), bounds: np.stack([begins, ends], axis=1)}
+        return timed(partial(session.run, total, feed), repeats)
+
+
+def make_pipeline(
+    samples: Sequence[Sample], alphabet: Alphabet, features: FeatureConfig, data: DataConfig
+) -> InputPipeline:
+    from deepspeech_training.data.pipeline import InputPipeline
+    from deepspeech_training.model.features import compute_mfccs
+
+    in_graph = features.backend == 'tensorflow'
+    mfccs = partial(compute_mfccs, features=features) if in_graph else None
+    return InputPipeline(samples, alphabet, features, data, towers=1, mfccs=mfccs)
+
+
+def time_pipeline(
+    samples: Sequence[Sample],
+    alphabet: Alphabet,
+    features: FeatureConfig,
+    data: DataConfig,
+    repeats: int,
+) -> tuple[Runs, Runs, float]:
+    """Seconds and CPU seconds of each epoch of the pipeline, and the seconds of audio of one epoch."""
+    import tensorflow as tf
+
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        pipeline = make_pipeline(samples, alphabet, features, data)
+        # The batch itself is not fetched: a training step takes it inside of the graph.
+        audio_seconds = tf.reduce_sum(pipeline.next_batch().audio_seconds)
+        order = np.arange(len(samples), dtype=np.int32)
+        elapsed, used, total = [], [], 0.0
+        for _ in range(repeats + 1):
+            begin, cpu_begin, total = time.perf_counter(), time.process_time(), 0.0
+            pipeline.start(session, order, data.train_batch_size)
+            try:
+                while True:
+                    total += float(session.run(audio_seconds))
+            except tf.errors.OutOfRangeError:
+                pass
+            except tf.errors.OpError as error:
+                pipeline.reraise(error)
+            elapsed.append(time.perf_counter() - begin)
+            used.append(time.process_time() - cpu_begin)
+    return elapsed[1:], used[1:], total
+
+
+def set_up_tensorflow() -> None:
+    """Graphs and sessions, and no more log lines than needed."""
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+    import tensorflow as tf
+
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.ERROR)
+    tf.compat.v1.disable_v2_behavior()
+
+
+def measure(options: argparse.Namespace) -> None:
+    samples = read_samples(options.csv, options.limit)
+    characters = sorted(set().union(*(sample.transcript for sample in samples)))
+    alphabet = Alphabet.from_file(options.alphabet) if options.alphabet else Alphabet(characters)
+    features = FeatureConfig(sample_rate=options.sample_rate, backend=options.feature_backend)
+    data = DataConfig(train_batch_size=options.batch_size, process_ahead=options.process_ahead)
+
+    set_up_tensorflow()
+    stages = time_stages(samples, features, options.epochs)
+    elapsed, used, total = time_pipeline(samples, alphabet, features, data, options.epochs)
+    audio_seconds = total / len(samples)
+    cpu = statistics.median(used) / len(samples)
+    rest = cpu - sum(stage.seconds for stage in stages)
+
+    print(
+        f'{len(samples):,} utterances, {total / 60:.1f} minutes of audio, {audio_seconds:.2f} s an utterance; '
+        f'batches of {options.batch_size}; {options.feature_backend}; medians of {options.epochs}'
+    )
+    print(HEADER)
+    for stage in stages:
+        print(stage.row())
+    print(Stage('calls, batches, copies', rest, audio_seconds).row())
+    print(Stage('together, CPU time', cpu, audio_seconds).row())
+    print(Stage('pipeline, by the clock', statistics.median(elapsed) / len(samples), audio_seconds).row())
+    slowest, fastest = max(elapsed), min(elapsed)
+    print(f'in the repeats: {len(samples) / slowest:,.0f} to {len(samples) / fastest:,.0f} utterances/s by the clock')
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    options = parse_arguments(arguments)
+    try:
+        measure(options)
+    except UserError as error:
+        print(error, file=sys.stderr)
+        return error.exit_status
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,66 @@
+"""The benchmark of the input pipeline, run on a few files."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+import soundfile as sf
+
+SCRIPT = Path(__file__).resolve().parents[2] / 'bin' / 'bench_input.py'
+
+
+@pytest.fixture(scope='module')
+def bench_input() -> ModuleType:
+    spec = importlib.util.spec_from_file_location('bench_input', SCRIPT)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules['bench_input'] = module  # dataclasses look their module up
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def csv(tmp_path: Path) -> Path:
+    lines = ['wav_filename,wav_filesize,transcript']
+    for number, rate in enumerate([8000, 16000, 16000]):
+        sf.write(tmp_path / f'{number}.wav', np.zeros(rate // 2), rate)
+        lines.append(f'{number}.wav,{rate},ab')
+    path = tmp_path / 'some.csv'
+    path.write_text('\n'.join(lines) + '\n')
+    return path
+
+
+@pytest.mark.parametrize('backend', ['tensorflow', 'python_speech_features'])
+def test_a_table_of_all_stages(
+    bench_input: ModuleType, csv: Path, backend: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench_input.main([str(csv), '--epochs', '1', '--batch_size', '2', '--feature_backend', backend]) == 0
+    output = capsys.readouterr().out
+    assert '3 utterances, 0.0 minutes of audio, 0.50 s an utterance; batches of 2' in output
+    assert [line.split('  ')[0] for line in output.splitlines()[2:-1]] == [
+        'read',
+        'resample',
+        'features',
+        'calls, batches, copies',
+        'together, CPU time',
+        'pipeline, by the clock',
+    ]
+
+
+def test_a_missing_file_is_named(bench_input: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    assert bench_input.main(['missing.csv']) == 2
+    assert 'missing.csv' in capsys.readouterr().err
+
+
+def test_an_audio_file_that_is_none_is_named(
+    bench_input: ModuleType, csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    csv.with_name('1.wav').write_bytes(b'no audio')
+    assert bench_input.main([str(csv), '--epochs', '1']) == 2
+    assert '1.wav' in capsys.readouterr().err
