@@ -1,4 +1,4 @@
-"""What can be known to be wrong with an export before there is a model. No TensorFlow here: this runs before training."""
+"""What can be wrong with an export before there is a model: to be run before training, without TensorFlow."""
 
 from __future__ import annotations
 
@@ -14,25 +14,10 @@ LANGUAGE_TAG = re.compile(r'[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*')
 
 
 def check_export(export: ExportConfig) -> None:
-    """Raises `FlagError` for values no export can have, `ExportError` for a directory that cannot take one.
+    """Raises `FlagError` for a language that is none, `ExportError` for a directory that cannot take an export.
 
-    Nothing is created or changed.
+    Creates and changes nothing. The other values are checked with the flags, in `validation`.
     """
-    for flag, value, least in (
-        ('export_batch_size', export.batch_size, 0),
-        ('n_steps', export.n_steps, 1),
-        ('export_beam_width', export.beam_width, 1),
-    ):
-        if value < least:
-            raise FlagError(f'--{flag} {value}: must be {least} or more')
-    for flag, text in (
-        ('export_file_name', export.file_name),
-        ('export_author_id', export.author_id),
-        ('export_model_name', export.model_name),
-        ('export_model_version', export.model_version),
-    ):
-        if not text or text.startswith('.') or re.search(r'[/\\\x00-\x1f]', text):
-            raise FlagError(f'--{flag} {text!r}: becomes part of a file name; give letters, digits, "-", "_" and "."')
     if export.language and not LANGUAGE_TAG.fullmatch(export.language):
         suggestion = export.language.replace('_', '-')
         hint = f'; did you mean {suggestion}?' if LANGUAGE_TAG.fullmatch(suggestion) else ''
@@ -48,9 +33,9 @@ def check_directory(export_dir: str) -> None:
     while not os.path.lexists(folder):
         folder = folder.parent
     if not folder.is_dir():
-        raise ExportError(f'--export_dir {export_dir}: {folder} is not a directory; name another one')
+        raise ExportError(f'--export_dir={export_dir}: {folder} is not a directory; name another one')
     if not os.access(folder, os.W_OK | os.X_OK):
         raise ExportError(
-            f'--export_dir {export_dir}: {folder} is not writable for this user; '
+            f'--export_dir={export_dir}: {folder} is not writable for this user; '
             'change its permissions or name another directory'
         )

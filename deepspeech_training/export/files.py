@@ -53,7 +53,7 @@ def write_export(export_dir: str, model: str, writers: Mapping[str, Writer], *, 
             log.info(f'Removing {folder / name} of an earlier export')
             (folder / name).unlink()
     except OSError as error:
-        raise ExportError(f'--export_dir {export_dir}: cannot write the export: {error}') from error
+        raise ExportError(f'--export_dir={export_dir}: cannot write the export: {error}') from error
     finally:
         for path in temporary.values():
             path.unlink(missing_ok=True)

@@ -27,7 +27,7 @@ def export_frozen(config: Config, alphabet: Alphabet) -> str:
     Returns the path of the graph, `FILE_NAME.pb`.
 
     Raises:
-      FlagError: a value that no export can have.
+      FlagError: the language is no language tag.
       CheckpointError: there is no checkpoint, or it does not fit the flags.
       ExportError: the directory or a file cannot be written. Whatever was there before is untouched.
     """
@@ -41,17 +41,15 @@ def export_frozen(config: Config, alphabet: Alphabet) -> str:
         export.export_dir,
         model_name,
         {
-            model_name: lambda path: _write(path, graph_def.SerializeToString()),
+            model_name: lambda path: _write(path, graph_def.SerializeToString(deterministic=True)),
             model_card_name(export): lambda path: _write(path, card.encode()),
         },
         remove_earlier=export.remove_export,
     )
-    path = str(Path(export.export_dir) / model_name)
-    log.info(f'Exported the model to {path}')
-    return path
+    return str(Path(export.export_dir) / model_name)
 
 
-def _frozen_graph(config: Config, alphabet: Alphabet) -> tfv1.GraphDef:
+def _frozen_graph(config: Config, alphabet: Alphabet) -> tf.compat.v1.GraphDef:
     """The inference graph with its metadata and the checkpoint's weights."""
     with tf.Graph().as_default():
         graph = create_inference_graph(config, alphabet.size + 1, lstm='block')
@@ -63,11 +61,11 @@ def _frozen_graph(config: Config, alphabet: Alphabet) -> tfv1.GraphDef:
             return freeze(session, [*graph.inputs, *graph.outputs, *metadata])
 
 
-def _warn_of_clients(config: Config, graph_def: tfv1.GraphDef) -> None:
+def _warn_of_clients(config: Config, graph_def: tf.compat.v1.GraphDef) -> None:
     """Says so when DeepSpeech's client will not run this model, though TensorFlow does."""
     if config.export.batch_size != 1:
         log.warn(
-            f'--export_batch_size {config.export.batch_size}: the deepspeech client runs models of batch size 1 only; '
+            f'--export_batch_size={config.export.batch_size}: the deepspeech client runs models of batch size 1 only; '
             'this one is for TensorFlow'
         )
     elif missing := missing_operations(graph_def):

@@ -29,8 +29,8 @@ def create_inference_graph(config: Config, n_output: int, *, lstm: str) -> Infer
     Inputs: `input_samples` float32 `[window samples]`; `input_node` float32 `[batch, n_steps, window, N_INPUT]`, frames
     with their context; `input_lengths` int32 `[batch]`, how many of the `n_steps` are frames; `previous_state_c` and
     `previous_state_h` float32 `[batch, n_hidden]`, zeros at the beginning.
-    Outputs: `mfccs` float32 `[1, N_INPUT]`, of `input_samples`; `logits` float32 `[n_steps, batch, n_output]`, which are
-    probabilities (the name is DeepSpeech's); `new_state_c` and `new_state_h`.
+    Outputs: `mfccs` float32 `[1, N_INPUT]`, of `input_samples`; `logits` float32 `[n_steps, batch, n_output]`, which
+    are probabilities (the name is DeepSpeech's); `new_state_c` and `new_state_h`.
     With `export_batch_size` 0, batch and steps can be of any size.
     `lstm` is a name in `model.lstm.LSTM_IMPLEMENTATIONS`.
     """

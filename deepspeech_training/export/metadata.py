@@ -8,7 +8,7 @@ from deepspeech_training.config import Config
 from deepspeech_training.text.alphabet import Alphabet
 
 GRAPH_VERSION = 6
-"""Of the names, shapes and meanings of an exported graph's nodes: DeepSpeech 0.9's. Clients refuse lower ones than theirs."""
+"""DeepSpeech 0.9's version of what an exported graph's nodes are and mean. Clients refuse lower ones than their own."""
 
 
 def create_metadata(config: Config, alphabet: Alphabet) -> dict[str, tf.Tensor]:

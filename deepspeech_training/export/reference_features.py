@@ -97,7 +97,7 @@ def _cepstra(energies: tf.Tensor, cepstrum: Matrix) -> tf.Tensor:
     used_channels = used_bins - 1
     scale = LEAST_OF_MFCC / SMALLEST  # so that zero becomes SMALLEST, as there
     spread = np.zeros([n, bins])
-    spread[np.arange(n), used_bins] = 1
+    spread[np.arange(n), used_bins] = _channel_shares(used_bins, used_channels, bins, channels) ** -2.0
     scaled = energies * scale
     transformed = tf.raw_ops.Mfcc(
         spectrogram=tf.expand_dims(tf.matmul(_squares(scaled), _constant(spread)), 0),
@@ -109,10 +109,10 @@ def _cepstra(energies: tf.Tensor, cepstrum: Matrix) -> tf.Tensor:
     )
     inverse = _mfcc_cosines(channels)
     inverse[:, 0] /= 2
-    offset = -np.log(scale * _channel_shares(used_bins, used_channels, bins, channels))
     logarithms_to_result = inverse[used_channels].T @ cepstrum
+    offset = -math.log(scale) * cepstrum.sum(axis=0)
     result = tf.matmul(tf.reshape(transformed, [-1, channels]), _constant(logarithms_to_result))
-    return tf.nn.bias_add(result, tf.constant((offset @ cepstrum).astype(np.float32)))
+    return tf.nn.bias_add(result, _constant(offset))
 
 
 def _mfcc_cosines(channels: int) -> Matrix:

@@ -1,0 +1,44 @@
+"""What is found before training."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from deepspeech_training.config import ExportConfig
+from deepspeech_training.errors import ExportError, FlagError
+from deepspeech_training.export.checks import check_export
+
+
+@pytest.mark.parametrize(
+    'language', ['', 'de', 'en-US', 'cmn-Hans-CN', 'en-Latn-GB-Scotland', 'x-own', 'sl-rozaj-1994']
+)
+def test_languages(language: str, tmp_path: Path) -> None:
+    check_export(ExportConfig(export_dir=str(tmp_path / 'new' / 'folder'), language=language))
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    'language', ['es_CO', 'German, Austria', 'de-', '-de', 'überlang', 'en-waytoolongsubtag', 'en\n']
+)
+def test_bad_languages(language: str, tmp_path: Path) -> None:
+    with pytest.raises(FlagError, match='BCP 47'):
+        check_export(ExportConfig(export_dir=str(tmp_path), language=language))
+
+
+def test_bad_folders(tmp_path: Path) -> None:
+    (tmp_path / 'file').touch()
+    (tmp_path / 'dangling').symlink_to(tmp_path / 'nothing')
+    for path in (tmp_path / 'file', tmp_path / 'file' / 'below', tmp_path / 'dangling'):
+        with pytest.raises(ExportError, match='is not a directory'):
+            check_export(ExportConfig(export_dir=str(path)))
+
+
+@pytest.mark.skipif(hasattr(os, 'geteuid') and os.geteuid() == 0, reason='root may write everywhere')
+def test_folder_without_permission(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(ExportError, match='is not writable'):
+        check_export(ExportConfig(export_dir=str(tmp_path / 'new')))
+    tmp_path.chmod(0o700)
