@@ -27,7 +27,7 @@ def read_requirements(name: str) -> list[str]:
 setup(
     name='deepspeech_training',
     version='0.1.0',
-    description="DeepSpeech's trainer for today's TensorFlow, Python and NumPy: towers, Horovod, and DeepSpeech's formats",
+    description="DeepSpeech's trainer for today's TensorFlow, Python and NumPy: towers and Horovod",
     python_requires='>=3.10,<3.14',
     packages=find_packages(include=['deepspeech_training', 'deepspeech_training.*']),
     install_requires=read_requirements('runtime'),
