@@ -21,6 +21,7 @@ READ_BUFFER = 1024 * 1024  # bytes
 # Their headers do not tell whether the file goes on to its end, as a WAV file's does.
 COMPRESSED_FORMATS = ('FLAC', 'OGG', 'MP3')
 FLOAT_SUBTYPES = ('FLOAT', 'DOUBLE')
+SUBTYPES_OF_16_BITS = ('PCM_16', 'PCM_S8', 'PCM_U8')  # or fewer
 
 # libsndfile's log of a WAV header that promises more bytes than follow.
 CUT_OFF = re.compile(r'^data : (\d+) \(should be (\d+)\)', re.MULTILINE)
@@ -67,8 +68,9 @@ def read_audio(path: str, features: FeatureConfig, buffer_size: int = READ_BUFFE
     """The samples of an audio file: float32 `[samples]`, full scale 1, mono, at `features.sample_rate`.
 
     Any format that libsndfile knows by its content (WAV, FLAC, OGG, MP3, ...), whatever the file's name. The int16
-    value 32768 becomes 1. Several channels are averaged; another sample rate is converted by soxr; the result is rounded
-    to 16 bits (see `to_16_bits`). Of a WAV file that is cut off, what is there. The first `buffer_size` bytes are asked for at once, which helps on slow file systems.
+    value 32768 becomes 1. Several channels are averaged; another sample rate is converted by soxr; the result is
+    rounded to 16 bits (see `to_16_bits`). Of a WAV file that is cut off, what is there. The first `buffer_size` bytes
+    are asked for at once, which helps on slow file systems.
 
     Raises `DataError` for what cannot be read as audio, for samples that are not finite, and for another sample rate
     where `features.normalize_sample_rate` is off.
@@ -78,12 +80,13 @@ def read_audio(path: str, features: FeatureConfig, buffer_size: int = READ_BUFFE
         if rate != features.sample_rate and not features.normalize_sample_rate:
             raise DataError(f'{path}: {wrong_rate(rate, features.sample_rate)}')
         samples = file.read(dtype='float32', always_2d=True)
+        rounded = file.subtype in SUBTYPES_OF_16_BITS and rate == features.sample_rate and samples.shape[1] == 1
         if file.subtype in FLOAT_SUBTYPES and not np.isfinite(samples).all():
             raise DataError(f'{path}: has samples that are not finite (NaN or infinity)')
     mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
     if rate != features.sample_rate:
         mono = soxr.resample(mono, rate, features.sample_rate)
-    return np.ascontiguousarray(to_16_bits(mono), dtype=np.float32)
+    return mono if rounded else to_16_bits(mono)
 
 
 def to_16_bits(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -94,7 +97,10 @@ def to_16_bits(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     it, these bands fall to the logarithm's floor, MFCCs are far from those of a file that was resampled beforehand
     (c0 by 12 on average), and training hardly starts.
     """
-    return np.clip(np.rint(samples * 32768), -32768, 32767).astype(np.float32) / np.float32(32768)
+    values = np.rint(samples * np.float32(32768))
+    np.clip(values, -32768, 32767, out=values)
+    values /= np.float32(32768)
+    return values
 
 
 def resampled_length(samples: int, rate: int, new_rate: int) -> int:

@@ -63,25 +63,33 @@ def check_data(
     )
 
 
+def feature_frames(facts: AudioFacts, features: FeatureConfig) -> int:
+    """Number of MFCC frames of an audio file, resampled to the model's sample rate."""
+    return features.frames(resampled_length(facts.frames, facts.sample_rate, features.sample_rate))
+
+
 def audio_problem(facts: AudioFacts, features: FeatureConfig) -> str:
     """Why no features can be made of an audio file; empty where they can."""
     if facts.sample_rate != features.sample_rate and not features.normalize_sample_rate:
         return wrong_rate(facts.sample_rate, features.sample_rate)
     if not facts.frames:
-        return 'has no samples'
-    if not _feature_frames(facts, features):
+        return 'the audio file has no samples'
+    if not feature_frames(facts, features):
         milliseconds = 1000 * facts.frames / facts.sample_rate
         return f'is {milliseconds:.4g} ms long, shorter than one window of {features.window_ms} ms'
     return ''
 
 
-def length_problem(labels: Sequence[int], facts: AudioFacts, features: FeatureConfig) -> str:
-    """Why CTC cannot align these labels with the audio; empty where it can.
+def length_problem(transcript: str, facts: AudioFacts, features: FeatureConfig, alphabet: Alphabet) -> str:
+    """Why CTC cannot align a transcript with its audio; empty where it can.
 
-    Each label takes a frame, and between two equal ones in a row there is a blank (Graves et al., "Connectionist
-    Temporal Classification", 2006).
+    Each label takes a frame, and two equal ones in a row take one for the blank between them (Graves et al.,
+    "Connectionist Temporal Classification", 2006). The characters of `transcript` must be in the alphabet.
     """
-    frames = _feature_frames(facts, features)
+    frames = feature_frames(facts, features)
+    if frames >= 2 * len(transcript):  # enough even if all labels are alike: spares nearly all the rest
+        return ''
+    labels = alphabet.encode(transcript)
     pairs = sum(first == second for first, second in pairwise(labels))
     if frames >= len(labels) + pairs:
         return ''
@@ -115,28 +123,17 @@ def _is_usable(
     unknown = alphabet.unknown(sample.transcript)
     if unknown:
         findings.add_characters(sample, unknown)
-    messages = []
-    if not sample.transcript.strip():
-        messages.append('the transcript is empty')
+    messages = [] if sample.transcript.strip() else ['the transcript is empty']
     audio = facts if isinstance(facts, str) else audio_problem(facts, features)
     if audio:
         messages.append(audio)
-    elif isinstance(facts, AudioFacts) and not unknown and _may_be_too_long(sample, facts, features):
-        messages.append(length_problem(alphabet.encode(sample.transcript), facts, features))
-    messages = [message for message in messages if message]
+    elif not (isinstance(facts, str) or unknown) and (
+        too_long := length_problem(sample.transcript, facts, features, alphabet)
+    ):
+        messages.append(too_long)
     for message in messages:
         findings.add(Problem(sample.csv, sample.line, sample.path, message))
-    return not unknown and not messages
-
-
-def _may_be_too_long(sample: Sample, facts: AudioFacts, features: FeatureConfig) -> bool:
-    """A quick test that spares nearly all transcripts the exact one: at worst all characters are alike."""
-    return _feature_frames(facts, features) < 2 * len(sample.transcript)
-
-
-def _feature_frames(facts: AudioFacts, features: FeatureConfig) -> int:
-    """Number of MFCC frames, after resampling."""
-    return features.frames(resampled_length(facts.frames, facts.sample_rate, features.sample_rate))
+    return not (unknown or messages)
 
 
 def _judge(data: DataConfig, findings: Findings, usable: Mapping[str, Sequence[Sample]], save_dir: str) -> None:

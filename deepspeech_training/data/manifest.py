@@ -16,7 +16,7 @@ TRANSCRIPT_COLUMN = 'transcript'
 SDB_MAGIC = b'SAMPLEDB'  # DeepSpeech's other kind of sample list
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Sample:
     """One utterance."""
 
@@ -54,6 +54,7 @@ def read_csv(path: str) -> tuple[list[Sample], list[Problem]]:
     rows = _rows(path, _read_text(path))
     _, header = next(rows, (0, []))
     columns = _columns(path, header)
+    folder = os.path.join(os.path.dirname(path), '')
     samples: list[Sample] = []
     problems: list[Problem] = []
     for lines, row in rows:
@@ -62,19 +63,19 @@ def read_csv(path: str) -> tuple[list[Sample], list[Problem]]:
             problems.append(Problem(path, lines.start, '', message))
             continue
         fields = {name: row[position] for name, position in columns.items()}
-        if found := _parse(path, lines, fields, samples):
+        if found := _parse(path, folder, lines, fields, samples):
             problems.append(found)
     if not samples and not problems:
         raise DataError(f'{path}: has a header but no rows: no utterances to use')
     return samples, problems
 
 
-def _parse(path: str, lines: range, fields: dict[str, str], samples: list[Sample]) -> Problem | None:
+def _parse(path: str, folder: str, lines: range, fields: dict[str, str], samples: list[Sample]) -> Problem | None:
     """Adds a row's sample to `samples`, or says why there is none. `lines` are those the row extends over."""
     name, transcript = fields[NAME_COLUMN], fields[TRANSCRIPT_COLUMN]
     if not name.strip() or '\0' in name:
         return Problem(path, lines.start, '', f'names no audio file: {NAME_COLUMN} is {name!r}')
-    audio = os.path.join(os.path.dirname(path), name)
+    audio = name if os.path.isabs(name) else folder + name
     if '\n' in transcript or '\r' in transcript:
         message = f'the transcript goes on to line {lines.stop - 1}. Is a quotation mark left open?'
         return Problem(path, lines.start, audio, message)

@@ -12,14 +12,12 @@ from deepspeech_training.data.manifest import Sample
 
 
 def sort_samples(samples: Sequence[Sample], reverse: bool, limit: int) -> list[Sample]:
-    """Samples by ascending file size, so that a batch holds utterances of like length.
+    """Samples by ascending file size, or descending with `reverse`, so that a batch holds utterances of like length.
 
-    Equal sizes stay in the order given. `reverse` turns the whole list round; then `limit` (0: none) keeps that many
-    from its start.
+    Equal sizes stay in the order given, with `reverse` too, as in DeepSpeech. Then `limit` (0: none) keeps that many
+    from the start.
     """
-    ordered = sorted(samples, key=lambda sample: sample.size)
-    if reverse:
-        ordered.reverse()
+    ordered = sorted(samples, key=lambda sample: sample.size, reverse=reverse)
     return ordered[:limit] if limit else ordered
 
 

@@ -63,7 +63,10 @@ class AudioMemory:
                 content = json.load(file)
             if content['version'] != VERSION:
                 return {}
-            facts = {os.path.join(self._prefix, name): AudioFacts(*values) for name, values in content['audio'].items()}
+            facts = {
+                name if os.path.isabs(name) else self._prefix + name: AudioFacts(*values)
+                for name, values in content['audio'].items()
+            }
         except FileNotFoundError:
             return {}
         except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:

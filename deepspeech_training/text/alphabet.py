@@ -25,10 +25,11 @@ class Alphabet:
         self.path = path
         _check(self.labels, [f'label {number}' for number in range(len(self.labels))], path)
         self._ids = {label: number for number, label in enumerate(self.labels)}
-        self._longest = max(map(len, self.labels))
-        # Longest first, so that the regular expression takes the longest label; only needed for such labels.
-        by_length = sorted(self.labels, key=len, reverse=True)
-        self._pattern = re.compile('|'.join(map(re.escape, by_length))) if self._longest > 1 else None
+        self._characters = frozenset(label for label in self.labels if len(label) == 1)
+        self._pattern: re.Pattern[str] | None = None
+        if len(self._characters) < self.size:
+            # A regular expression takes the first alternative that fits: the longest labels first.
+            self._pattern = re.compile('|'.join(map(re.escape, sorted(self.labels, key=len, reverse=True))))
 
     @classmethod
     def from_file(cls, path: str) -> Alphabet:
@@ -74,8 +75,10 @@ class Alphabet:
 
     def unknown(self, text: str) -> list[str]:
         """The characters of `text` that no label spells, as often and in the order they occur."""
+        if self._characters.issuperset(text):
+            return []
         if self._pattern is None:
-            return [character for character in text if character not in self._ids]
+            return [character for character in text if character not in self._characters]
         return list(self._pattern.sub('', text))
 
     def decode(self, ids: Sequence[int]) -> str:
