@@ -1,0 +1,95 @@
+"""The programs that exports are for, installed as their users install them: old Python, package from PyPI.
+
+They live in virtual environments in the user's cache directory, one per client, made once.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import json
+import os
+import shutil
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+SCRIPTS = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Client:
+    """One program that runs exported models."""
+
+    requirement: str  # for pip
+    python: str  # version
+    script: str  # in this folder; takes a JSON object on standard input and prints one
+
+
+DEEPSPEECH = Client('deepspeech==0.9.3', '3.7', 'deepspeech_client.py')
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client said."""
+
+    result: dict[str, Any]
+    errors: str  # standard error
+
+
+def require(client: Client) -> str:
+    """The interpreter that has `client`, which is installed if need be; skips the test where that cannot be."""
+    folder = _cache() / client.requirement.replace('==', '-')
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f'{folder.name}.lock').open('w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not (folder / 'complete').exists():
+            _install(client, folder)
+    return str(folder / 'bin' / 'python')
+
+
+def ask(client: Client, question: dict[str, Any]) -> Answer:
+    """Runs the client's script on `question`."""
+    done = subprocess.run(
+        [require(client), str(SCRIPTS / client.script)],
+        input=json.dumps(question),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return Answer(json.loads(done.stdout.splitlines()[-1]), done.stderr)
+
+
+def _cache() -> Path:
+    return Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'deepspeech-training' / 'clients'
+
+
+def _install(client: Client, folder: Path) -> None:
+    interpreter = _find_python(client.python)
+    if interpreter is None:
+        pytest.skip(f'{client.requirement} needs Python {client.python}, which is neither in PATH nor in pyenv')
+    shutil.rmtree(folder, ignore_errors=True)
+    for command in (
+        [interpreter, '-m', 'venv', str(folder)],
+        [str(folder / 'bin' / 'python'), '-m', 'pip', 'install', '--quiet', client.requirement],
+    ):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            reason = (done.stderr or done.stdout).strip().splitlines()[-1:]
+            pytest.skip(f'{client.requirement} cannot be installed: {" ".join(reason)}')
+    (folder / 'complete').touch()
+
+
+def _find_python(version: str) -> str | None:
+    root = os.environ.get('PYENV_ROOT') or str(Path.home() / '.pyenv')
+    candidates = [*sorted(glob.glob(f'{root}/versions/{version}.*/bin/python')), shutil.which(f'python{version}')]
+    for candidate in candidates:
+        # pyenv's shims are in PATH for versions that are not active, too, and then do not run.
+        if candidate and subprocess.run([candidate, '-c', ''], capture_output=True, check=False).returncode == 0:
+            return candidate
+    return None
