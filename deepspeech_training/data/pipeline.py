@@ -87,8 +87,11 @@ class InputPipeline:
         options = tf.data.Options()
         options.deterministic = True
         options.autotune.enabled = False  # everything it would choose is given; it costs a thread
-        options.threading.private_threadpool_size = threads  # a busy graph must not hold up the input
-        return batches.prefetch(process_ahead).with_options(options)
+        # Threads of its own: a busy graph must not hold up the input. One more than can be loading, for the clocks.
+        options.threading.private_threadpool_size = threads + 1
+        # Zip asks its parts one after another: the time between the clocks is what the batch made it wait.
+        timed = tf.data.Dataset.zip((_clock(), batches.prefetch(process_ahead), _clock()))
+        return timed.with_options(options)
 
     def _load_rows(self, position: tf.Tensor) -> _Rows:
         name, audio, labels, seconds = tf.numpy_function(
@@ -109,22 +112,20 @@ class InputPipeline:
         )
 
     def next_batch(self) -> Batch:
-        """The next batch: call it once for every tower, and not in another order than that of the towers.
+        """The next batch: call it once for every tower. The batches are on the CPU, whatever the device scope.
 
         Towers take their batches in a fixed order when each call is made under a control dependency on the batch
-        of the tower before. `wait_seconds` then runs from when that batch was there, so that no tower counts the
-        time of another, and the sum over the towers is how long the step was without a batch that it wanted.
-        (Towers that already have theirs compute meanwhile: the sum is what a quicker input could save at most.)
+        of the tower before. `wait_seconds` is how long the iterator had nothing to hand out, by its own clocks, one
+        tower after another: the sum over the towers is how long the step was without a batch that it wanted. Not in
+        it is the time until a busy graph comes round to asking or to taking what is there. (Towers that have their
+        batch compute meanwhile: the sum is the most that a quicker input could save.)
 
         Running it raises `tf.errors.OutOfRangeError` behind the last group of batches, and another
         `tf.errors.OpError` when a sample cannot be loaded: hand that to `reraise`.
         """
+        rows: _Rows
         with tf.device(INPUT_DEVICE), tf.name_scope(self._prefix):
-            asked = tf.timestamp()
-            with tf.control_dependencies([asked]):
-                rows: _Rows = self._iterator.get_next()
-            with tf.control_dependencies(list(rows)):
-                received = tf.timestamp()
+            asked, rows, received = self._iterator.get_next()
             waited = tf.cast(received - asked, tf.float32, name='wait_seconds')
         return Batch(*rows, wait_seconds=waited)
 
@@ -163,6 +164,11 @@ class InputPipeline:
 def _cores() -> int:
     """How many CPU cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+
+
+def _clock() -> tf.data.Dataset:
+    """The time of each call, in seconds, without an end."""
+    return tf.data.Dataset.from_tensors(0).repeat().map(lambda _: tf.timestamp())
 
 
 def _filler() -> _Rows:

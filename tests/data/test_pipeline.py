@@ -52,7 +52,13 @@ class Feed:
     """A pipeline in a graph of its own, its batches of all towers, and a session."""
 
     def __init__(
-        self, samples: Sequence[Sample], *, towers: int = 1, backend: str = 'tensorflow', process_ahead: int = 4
+        self,
+        samples: Sequence[Sample],
+        *,
+        towers: int = 1,
+        backend: str = 'tensorflow',
+        process_ahead: int = 4,
+        ordered: bool = True,
     ) -> None:
         features = FeatureConfig(backend=backend)
         mfccs: Callable[[tf.Tensor], tf.Tensor] | None = None
@@ -66,7 +72,7 @@ class Feed:
             )
             self.batches: list[Batch] = []
             for _ in range(towers):
-                with tf.control_dependencies(list(self.batches[-1]) if self.batches else []):
+                with tf.control_dependencies(list(self.batches[-1]) if ordered and self.batches else []):
                     self.batches.append(self.pipeline.next_batch())
         self.session = tf.compat.v1.Session(graph=self.graph)
 
@@ -292,8 +298,9 @@ class SlowSamples(Sequence[Sample]):
         return self._samples[index]
 
 
-def test_waiting_for_input_is_counted_once(samples: list[Sample]) -> None:
-    with Feed(SlowSamples(samples, 0.1), towers=2) as feed:
+@pytest.mark.parametrize('ordered', [True, False])
+def test_waiting_for_input_is_counted_once(samples: list[Sample], ordered: bool) -> None:
+    with Feed(SlowSamples(samples, 0.1), towers=2, ordered=ordered) as feed:
         feed.start(range(8), 2)
         begin = time.perf_counter()
         waits = [[batch.wait_seconds for batch in step] for step in feed.rest()]
