@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
@@ -53,21 +54,31 @@ def find_checkpoint(directory: str, kind: Kind) -> str | None:
     Raises:
       CheckpointError: the state file is there, but damaged, or what it names is not.
     """
-    state_path = os.path.join(directory, kind.state_file)
-    if not os.path.exists(state_path):
+    state = _read_state(directory, kind)
+    if state is None:
+        return None
+    named = state.model_checkpoint_path
+    # State files of DeepSpeech hold absolute paths; the directory may have moved since.
+    for path in (os.path.join(directory, os.path.basename(named)), named):
+        if os.path.exists(f'{path}.index'):
+            return path
+    raise CheckpointError(
+        f'{os.path.join(directory, kind.state_file)} names {os.path.basename(named)}, but there is no {named}.index'
+    )
+
+
+def _read_state(directory: str, kind: Kind) -> Any:
+    """The CheckpointState message of a directory, or None where there is no such file."""
+    path = os.path.join(directory, kind.state_file)
+    if not os.path.exists(path):
         return None
     try:
         state = tf.compat.v1.train.get_checkpoint_state(directory, latest_filename=kind.state_file)
     except UnicodeDecodeError:
         state = None
     if state is None or not state.model_checkpoint_path:
-        raise CheckpointError(f'{state_path}: damaged, it names no checkpoint; remove it to go on without it')
-    named = state.model_checkpoint_path
-    # State files of DeepSpeech hold absolute paths; the directory may have moved since.
-    for path in (os.path.join(directory, os.path.basename(named)), named):
-        if os.path.exists(f'{path}.index'):
-            return path
-    raise CheckpointError(f'{state_path} names {os.path.basename(named)}, but there is no {named}.index')
+        raise CheckpointError(f'{path}: damaged, it names no checkpoint; remove it to go on without it')
+    return state
 
 
 class CheckpointStore:
@@ -80,6 +91,7 @@ class CheckpointStore:
         self._config = config
         self._geometry = geometry
         self._variables = {v.op.name: v for v in tf.compat.v1.global_variables()}
+        self._weights = {v.op.name for v in tf.compat.v1.trainable_variables()}
         self._initializer = tf.compat.v1.global_variables_initializer()
         self._savers = {
             LAST: self._make_saver(LAST, config.max_to_keep),
@@ -160,7 +172,7 @@ class CheckpointStore:
         )
         if self._config.save_dir and self._config.load_train != 'init':
             # So that max_to_keep also counts what earlier runs left.
-            state = tf.compat.v1.train.get_checkpoint_state(self._config.save_dir, kind.state_file)
+            state = _read_state(self._config.save_dir, kind)
             if state is not None:
                 saver.recover_last_checkpoints(list(state.all_model_checkpoint_paths))
         return saver
@@ -195,21 +207,20 @@ class CheckpointStore:
         if missing:
             log.warn(f'{path} does not have these variables, which start anew: {", ".join(sorted(missing))}')
         present = {name: v for name, v in variables.items() if name in shapes}
-        with _reading(path):
+        with session.graph.as_default(), _reading(path):
             tf.compat.v1.train.Saver(present, name='restore').restore(session, path)
 
     def _is_left_out(self, name: str) -> bool:
         return self._config.force_initialize_learning_rate and name == 'learning_rate'
 
     def _check_weights(self, path: str, missing: Sequence[str], shapes: Mapping[str, Sequence[int]]) -> None:
-        trainable = {v.op.name for v in tf.compat.v1.trainable_variables()}
         theirs = any('LayerNorm' in name for name in shapes)
-        if theirs != any('LayerNorm' in name for name in trainable):
+        if theirs != any('LayerNorm' in name for name in self._weights):
             raise CheckpointError(
                 f'{path} was trained {"with" if theirs else "without"} --layer_norm: '
                 f'{"give" if theirs else "leave out"} that flag here too'
             )
-        weights = sorted(trainable.intersection(missing))
+        weights = sorted(self._weights.intersection(missing))
         if not weights:
             return
         if any('opaque_kernel' in name for name in shapes):

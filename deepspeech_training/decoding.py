@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import tensorflow as tf
@@ -40,10 +38,6 @@ class BeamSearchDecoder:
             return ''
         ids = self._session.run(self._ids, {self._logits: logits[:, np.newaxis, :]})
         return self._alphabet.decode(ids)
-
-    def decode_all(self, utterances: Iterable[np.ndarray], pool: ThreadPoolExecutor) -> Iterator[str]:
-        """The texts of `utterances`, in order, decoded by the threads of `pool`."""
-        return pool.map(self.decode, utterances)
 
     def close(self) -> None:
         """Frees the decoder's session."""

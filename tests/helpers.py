@@ -33,8 +33,5 @@ def events(folder: Path) -> Iterator[tf.compat.v1.Event]:
 def scalars(folder: Path, tag: str) -> dict[int, float]:
     """The curve `tag` of the TensorBoard files in `folder`: value by step."""
     return {
-        event.step: value.simple_value
-        for event in events(folder)
-        for value in event.summary.value
-        if value.tag == tag
+        event.step: value.simple_value for event in events(folder) for value in event.summary.value if value.tag == tag
     }

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from deepspeech_training.errors import UserError
+from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
+from tests.helpers import events, scalars
+
+
+def test_variables_and_gradients_are_described_under_their_own_names(graph: tf.Graph, tmp_path: Path) -> None:
+    weights = np.array([[1.0, 2.0], [3.0, 6.0]], np.float32)
+    variable = tf.compat.v1.get_variable('layer_1/weights', initializer=weights, use_resource=True)
+    with tf.name_scope('somewhere'):
+        summary = log_grads_and_vars([(tf.constant([[0.5, -0.5], [0.0, 0.0]]), variable)])
+    writer = SummaryWriter(str(tmp_path))
+    with tf.compat.v1.Session() as session:
+        session.run(variable.initializer)
+        writer.serialized('train', 7, session.run(summary))
+    writer.close()
+    for name, values in (('layer_1/weights', weights), ('layer_1/weights/gradients', np.array([0.5, -0.5, 0, 0]))):
+        for statistic in ('mean', 'min', 'max'):
+            expected = getattr(np, statistic)(values)
+            assert scalars(tmp_path / 'train', f'{name}/{statistic}') == {7: pytest.approx(expected)}
+        assert scalars(tmp_path / 'train', f'{name}/stddev') == {7: pytest.approx(values.std())}
+    histograms = {
+        value.tag: value.histo.num
+        for event in events(tmp_path / 'train')
+        for value in event.summary.value
+        if value.HasField('histo')
+    }
+    assert histograms == {'layer_1/weights': 4, 'layer_1/weights/gradients': 4}
+
+
+def test_curves_are_written_per_part_and_step(tmp_path: Path) -> None:
+    writer = SummaryWriter(str(tmp_path))
+    for step in (1, 2):
+        writer.scalars('train', step, {'step_loss': 10.0 / step})
+    writer.scalars('dev', 2, {'epoch_loss': 4.0})
+    writer.close()
+    assert scalars(tmp_path / 'train', 'step_loss') == {1: 10.0, 2: 5.0}
+    assert scalars(tmp_path / 'dev', 'epoch_loss') == {2: 4.0}
+
+
+def test_without_a_directory_nothing_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    writer = SummaryWriter('')
+    writer.scalars('train', 1, {'step_loss': 1.0})
+    writer.serialized('train', 1, b'')
+    writer.close()
+    assert not writer.enabled
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / 'file').write_text('')
+    writer = SummaryWriter(str(tmp_path / 'file' / 'summaries'))
+    with pytest.raises(UserError, match=r'--summary_dir.*file/summaries'):
+        writer.scalars('train', 1, {'step_loss': 1.0})
