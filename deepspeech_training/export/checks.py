@@ -22,7 +22,7 @@ def check_export(export: ExportConfig) -> None:
         suggestion = export.language.replace('_', '-')
         hint = f'; did you mean {suggestion}?' if LANGUAGE_TAG.fullmatch(suggestion) else ''
         raise FlagError(
-            f'--export_language {export.language!r}: not a BCP 47 language tag like en-US or de-Latn-AT{hint}'
+            f'--export_language={export.language}: must be a BCP 47 language tag, such as en or de-Latn-AT{hint}'
         )
     check_directory(export.export_dir)
 
