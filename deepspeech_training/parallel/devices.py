@@ -95,11 +95,12 @@ def variables_on_cpu(device: str) -> Callable[[tf.Operation], str]:
 
     A device named by an inner scope stays.
     """
+    cpu, own = (tf.DeviceSpec.from_string(name).to_string() for name in (CPU, device))
 
     def place(operation: tf.Operation) -> str:
         if operation.device:
             return str(operation.device)
-        return CPU if operation.type in VARIABLE_OPS else device
+        return cpu if operation.type in VARIABLE_OPS else own
 
     return place
 

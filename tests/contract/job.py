@@ -1,0 +1,83 @@
+"""A graph with a training and an evaluation step of any model, and a session in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import tensorflow as tf
+
+from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy, TowerFn
+
+AnyJob = TypeVar('AnyJob', bound='Job')
+MakeOptimizer = Callable[[], tf.compat.v1.train.Optimizer]
+MakeBatches = Callable[[int], tf.data.Dataset]
+"""From the number of towers to a data set of batches, filled up for the towers of the last step."""
+
+
+class Job:
+    """One strategy at work. A context manager."""
+
+    def __init__(
+        self,
+        strategy: Strategy,
+        make_batches: MakeBatches,
+        tower_fn: TowerFn,
+        make_optimizer: MakeOptimizer,
+        *,
+        evaluation: bool = False,
+        seed: int = 1,
+    ) -> None:
+        """`evaluation`: whether there is an evaluation step too; else `self.evaluation` is the training step."""
+        self.strategy = strategy
+        self.graph = tf.Graph()
+        with self.graph.as_default():
+            tf.compat.v1.set_random_seed(seed)
+            self._iterator = tf.compat.v1.data.make_initializable_iterator(make_batches(strategy.towers))
+            self.training = strategy.build(self._iterator.get_next, tower_fn, make_optimizer)
+            self.trained_variables = [variable.name for variable in tf.compat.v1.global_variables()]
+            self.evaluation = self.training
+            if evaluation:
+                self.evaluation = strategy.build_evaluation(self._iterator.get_next, tower_fn)
+            self.variables = {variable.name: variable for variable in tf.compat.v1.global_variables()}
+            proto = tf.compat.v1.ConfigProto()
+            strategy.configure_session(proto)
+            self.session = tf.compat.v1.Session(config=proto)
+            self._initializer = tf.compat.v1.global_variables_initializer()
+        self.initialize()
+        strategy.after_restore(self.session)
+        self.graph.finalize()
+        self.start()
+
+    def __enter__(self: AnyJob) -> AnyJob:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.session.close()
+
+    def initialize(self) -> None:
+        """Gives all variables their first values."""
+        self.session.run(self._initializer)
+
+    def start(self, feed: dict[tf.Tensor, Any] | None = None) -> None:
+        """Begins an epoch."""
+        self.session.run(self._iterator.initializer, feed)
+
+    def step(self, ops: StepOps | None = None, fetches: Any = None) -> StepResult:
+        """A training step, or that of `ops`."""
+        return self.strategy.run_step(self.session, ops or self.training, fetches)
+
+    def rest_of_epoch(self, ops: StepOps | None = None) -> list[StepResult]:
+        """The steps until the end of the data."""
+        results = []
+        try:
+            while True:
+                results.append(self.step(ops))
+        except tf.errors.OutOfRangeError:
+            return results
+
+    def state(self) -> dict[str, np.ndarray]:
+        """The values of all variables."""
+        values: dict[str, np.ndarray] = self.session.run(self.variables)
+        return values

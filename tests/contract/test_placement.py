@@ -1,0 +1,61 @@
+"""Where things run, read from the graphs that TensorFlow executed."""
+
+from __future__ import annotations
+
+import tensorflow as tf
+
+from .conftest import Case
+from .job import Job
+from .toy import ToyData, ToyJob
+
+
+def executed_on(job: Job) -> dict[str, set[str]]:
+    """The devices on which each operation of a training step was executed, like `cpu:1`."""
+    options = tf.compat.v1.RunOptions(output_partition_graphs=True)
+    metadata = tf.compat.v1.RunMetadata()
+    job.session.run([job.training.train_op, job.training.loss], options=options, run_metadata=metadata)
+    devices: dict[str, set[str]] = {}
+    for partition in metadata.partition_graphs:
+        for node in partition.node:
+            spec = tf.DeviceSpec.from_string(node.device)
+            devices.setdefault(node.name, set()).add(f'{spec.device_type}:{spec.device_index}'.lower())
+    return devices
+
+
+def test_towers_on_their_devices_averages_and_update_on_the_cpu(case: Case) -> None:
+    with ToyJob(case.create(), ToyData.random(12), batch_size=2) as job:
+        devices = executed_on(job)
+        towers = job.strategy.towers
+        variables = list(job.variables.values())
+    for tower in range(towers):
+        products = [name for name in devices if name.startswith(f'tower_{tower}/') and 'MatMul' in name]
+        assert any('gradients' in name for name in products)
+        assert all(devices[name] == {f'cpu:{tower}'} for name in products)
+    averages = [name for name in devices if name.startswith('average_gradients/AddN')]
+    assert len(averages) == (2 if towers > 1 else 0)
+    updates = [name for name in devices if 'ResourceApplyAdam' in name]
+    assert len(updates) >= 2
+    reads = [name for name in devices if 'tower_' in name and name.endswith('/ReadVariableOp')]
+    assert len(reads) == 2 * towers
+    on_cpu = [*averages, *updates, *reads, *(variable.op.name for variable in variables if variable.op.name in devices)]
+    assert all(devices[name] == {'cpu:0'} for name in on_cpu)
+    assert {'w', 'b'} <= set(on_cpu)
+
+
+def test_one_tower_adds_no_work_over_the_parameters(one_device: Case) -> None:
+    """What `average_gradients` gives is what the backward pass gave."""
+    with ToyJob(one_device.create(), ToyData.random(4), batch_size=2) as job:
+        for gradient, _ in job.training.gradients:
+            assert gradient.op.name.startswith('tower_0/gradients/')
+
+
+def test_a_batch_waits_for_the_one_before_and_nothing_else_does(case: Case) -> None:
+    with ToyJob(case.create(), ToyData.random(4), batch_size=2, evaluation=True) as job:
+        takes = [op for op in job.graph.get_operations() if op.type == 'IteratorGetNext']
+        towers = job.strategy.towers
+        assert len(takes) == 2 * towers
+        for position, take in enumerate(takes):
+            expected = [takes[position - 1]] if position % towers else []
+            assert take.control_inputs == expected
+        others = [op for op in job.graph.get_operations() if op.name.startswith('tower_') and op not in takes]
+        assert not any(set(op.control_inputs) & set(takes) for op in others)

@@ -1,0 +1,20 @@
+from __future__ import annotations
+
+import pytest
+
+from deepspeech_training.config import ParallelConfig
+from deepspeech_training.errors import FlagError
+from deepspeech_training.parallel.registry import create_strategy
+
+
+def test_hybrid_is_the_default() -> None:
+    strategy = create_strategy(ParallelConfig(cpu_towers=2))
+    assert (strategy.name, strategy.towers, strategy.rank, strategy.world_size) == ('hybrid', 2, 0, 1)
+    assert strategy.is_chief
+    assert strategy.shard(['a', 'b']) == ['a', 'b']
+    assert strategy.all_mean(6.0, 3) == 2.0
+
+
+def test_unknown_strategy() -> None:
+    with pytest.raises(FlagError, match=r"--parallel 'hybird'.*known: hybrid"):
+        create_strategy(ParallelConfig(parallel='hybird'))
