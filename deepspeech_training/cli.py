@@ -5,9 +5,13 @@ Everything that can be wrong about flags and data is found before TensorFlow is 
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import faulthandler
 import os
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from deepspeech_training import log
@@ -39,6 +43,12 @@ def main(args: Sequence[str] | None = None) -> int:
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # `--help | head`: nobody reads the rest
         sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        log.error(f'{error.filename or "output"}: {error.strerror}; make room and start again')
+        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - what could not be written would fail again at exit
+        return UserError.exit_status
     return EXIT_OK
 
 
@@ -70,8 +80,11 @@ def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
 def _work(config: Config) -> None:
     """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
     from deepspeech_training.data.checks import check_data
+    from deepspeech_training.export.checks import check_export
     from deepspeech_training.text.alphabet import Alphabet
 
+    if config.export.export_dir:
+        check_export(config.export)
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
     if config.one_shot_infer:
         _check_audio(config)
@@ -92,6 +105,8 @@ def _work(config: Config) -> None:
     if config.data.test_files:
         from deepspeech_training.evaluate import evaluate
 
+        if config.report.test_output_file:
+            os.makedirs(os.path.dirname(config.report.test_output_file) or os.curdir, exist_ok=True)
         evaluate(config, data_sets, alphabet)
     if config.export.export_dir:
         from deepspeech_training.export.frozen import export_frozen
@@ -125,10 +140,37 @@ def _check_audio(config: Config) -> None:
 
 
 def _prepare_tensorflow(log_level: int) -> None:
-    """Imports TensorFlow, silences its chatter, and turns it to graphs and sessions."""
-    # Before the import: 0 shows everything, 2 only errors. Its informational lines concern its own builders.
-    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '0' if log_level == 0 else '2')
-    import tensorflow as tf
+    """Imports TensorFlow and turns it to graphs and sessions; its own messages are shown at --log_level 0 only.
 
-    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO if log_level == 0 else tf.compat.v1.logging.ERROR)
+    What matters in them arrives as exceptions. A user's TF_CPP_MIN_LOG_LEVEL is left as it is.
+    """
+    chatty = log_level == 0 or 'TF_CPP_MIN_LOG_LEVEL' in os.environ
+    os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '0' if chatty else '3')
+    with contextlib.nullcontext() if chatty or sys.stderr is None else _quiet_import():
+        import tensorflow as tf
+    tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO if chatty else tf.compat.v1.logging.ERROR)
     tf.compat.v1.disable_v2_behavior()
+
+
+@contextlib.contextmanager
+def _quiet_import() -> Iterator[None]:
+    """Holds back what TensorFlow's libraries write while they are loaded, before their log level counts.
+
+    When the import fails, it is shown after all; when it ends the process, Python says where that was.
+    """
+    sys.stderr.flush()
+    with os.fdopen(os.dup(2), 'w') as real, tempfile.TemporaryFile('w+', errors='replace') as held:
+        watched = faulthandler.is_enabled()
+        if not watched:
+            faulthandler.enable(real)
+        os.dup2(held.fileno(), 2)
+        try:
+            yield
+        except Exception:
+            held.seek(0)
+            real.write(held.read())
+            raise
+        finally:
+            os.dup2(real.fileno(), 2)
+            if not watched:
+                faulthandler.disable()

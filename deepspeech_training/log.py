@@ -25,6 +25,8 @@ SECONDS_BETWEEN_LINES = 5.0  # at least, where there is no terminal, so that sho
 SECONDS_WITHOUT_LINE = 30.0  # at most
 SHARE_BETWEEN_LINES = 0.1
 
+COLUMNS_OF_NUMBERS = 46  # of the terminal, for what stands beside description and bar: counts, loss, rate, time left
+
 
 class StderrHandler(logging.Handler):
     """Writes to whatever `sys.stderr` is at that moment, so that lines appear above a progress bar."""
@@ -86,8 +88,10 @@ def progress(description: str, total: float | None, enabled: bool = True) -> Ite
     if not enabled:
         yield _Silence()
     elif (console := _terminal()) is not None:
-        with _rich_progress(console) as bar:
-            yield _TerminalBar(bar, description, total)
+        bar_width = 40 if console.width >= 120 else 20
+        shown = _shortened(description, max(16, console.width - bar_width - COLUMNS_OF_NUMBERS))
+        with _rich_progress(console, bar_width) as bar:
+            yield _TerminalBar(bar, shown, total)
     else:
         lines = _PlainLines(description, total)
         yield lines
@@ -160,7 +164,7 @@ def _terminal() -> Console | None:
     return None if console.is_dumb_terminal else console
 
 
-def _rich_progress(console: Console) -> Progress:
+def _rich_progress(console: Console, bar_width: int) -> Progress:
     from rich import progress as rich_progress
     from rich.text import Text
 
@@ -171,7 +175,7 @@ def _rich_progress(console: Console) -> Progress:
 
     columns: list[Any] = [
         rich_progress.TextColumn('{task.description}', markup=False),
-        rich_progress.BarColumn(),
+        rich_progress.BarColumn(bar_width),
         rich_progress.MofNCompleteColumn(),
         rich_progress.TextColumn('{task.fields[shown]}', markup=False),
         Rate(),
@@ -179,6 +183,14 @@ def _rich_progress(console: Console) -> Progress:
     ]
     # Standard output is left alone: results printed there may go to a file.
     return rich_progress.Progress(*columns, console=console, redirect_stdout=False, refresh_per_second=4)
+
+
+def _shortened(text: str, width: int) -> str:
+    """`text` in `width` columns: beginning and end, where kind of work and file name stand."""
+    if len(text) <= width:
+        return text
+    end = width // 2
+    return f'{text[: width - end - 1]}…{text[-end:]}'
 
 
 def _field_texts(fields: dict[str, float | str]) -> list[str]:

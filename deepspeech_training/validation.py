@@ -47,7 +47,7 @@ class Range:
 
 COUNT = Range(at_least=1, at_most=MAX_INT32)
 COUNT_OR_NONE = Range(at_least=0, at_most=MAX_INT32)
-POSITIVE = Range(above=0)
+POSITIVE = Range(at_least=1e-37, at_most=1e37)  # what float32 can tell from zero and infinity
 SHARE = Range(at_least=0, below=1)
 
 RANGES: dict[str, tuple[str, Range]] = {

@@ -79,6 +79,13 @@ def test_help_into_a_closed_pipe_has_no_traceback() -> None:
     assert result.stderr == ''
 
 
+@pytest.mark.skipif(not os.path.exists('/dev/full'), reason='/dev/full is for Linux')
+def test_full_disk_has_no_traceback() -> None:
+    program = f'{sys.executable} {ROOT / "DeepSpeech.py"} --help > /dev/full'
+    result = subprocess.run(['bash', '-c', program], capture_output=True, text=True, timeout=120)
+    assert (result.returncode, result.stderr) == (2, 'E output: No space left on device; make room and start again\n')
+
+
 @pytest.mark.parametrize(
     ('args', 'expected'),
     [
@@ -89,6 +96,7 @@ def test_help_into_a_closed_pipe_has_no_traceback() -> None:
         (['--train_files=a.csv', '--checkpoint_dir=/dev/null'], '--checkpoint_dir=/dev/null: cannot be written'),
         (['--train_files=a.csv'], 'a.csv'),
         (['--test_files=a.csv', '--checkpoint_dir=nowhere'], 'nowhere does not exist'),
+        (['--train_files=a.csv', '--export_dir=b', '--export_language=x y'], '--export_language'),
         (['--flagfile=nothing'], '--flagfile nothing: No such file'),
         ([], 'nothing to do'),
     ],

@@ -61,7 +61,11 @@ def test_numbers_out_of_range_name_flag_value_and_range(flag: str) -> None:
     attribute, allowed = RANGES[flag]
     for bound, offset in ((allowed.at_least, -1), (allowed.above, 0), (allowed.at_most, 1), (allowed.below, 0)):
         if bound is not None:
-            bad = type(FLAGS[flag].default)(bound + offset) if flag != 'read_buffer' else int(bound + offset)
+            bad = (
+                math.nextafter(bound, offset * math.inf if offset else bound)
+                if FLAGS[flag].kind == 'float'
+                else int(bound) + offset
+            )
             assert f'--{flag}={bad}: must be {allowed}' in problems(changed(TRAIN, attribute, bad))
 
 

@@ -35,7 +35,7 @@ OUTSIDE = {
 
 WITHOUT_TENSORFLOW = ('text', 'audio', 'flags', 'validation', 'config', 'errors', 'log', 'schedule')
 
-WITHOUT_TENSORFLOW_AT_IMPORT = ('cli', 'data.checks', 'data.manifest', 'data.order')
+WITHOUT_TENSORFLOW_AT_IMPORT = ('cli', 'data.checks', 'export.checks')
 """What runs before the first step, so that wrong input is answered quickly."""
 
 

@@ -103,6 +103,16 @@ def test_disabled_progress_shows_nothing(capsys: pytest.CaptureFixture[str], clo
     assert capsys.readouterr().err == ''
 
 
+@pytest.mark.parametrize(
+    ('width', 'expected'),
+    [(40, 'Epoch 0 | Validation | folder/dev.csv'), (20, 'Epoch 0 |…er/dev.csv'), (21, 'Epoch 0 | …er/dev.csv')],
+)
+def test_long_descriptions_keep_beginning_and_end(width: int, expected: str) -> None:
+    shown = log._shortened('Epoch 0 | Validation | folder/dev.csv', width)
+    assert shown == expected
+    assert len(shown) <= width
+
+
 TERMINAL_PROGRAM = """
 from deepspeech_training import log
 log.setup(1)

@@ -40,7 +40,8 @@ REPORT = Group(
     'Reports',
     (
         Flag('log_level', 'integer', 1, 'report.log_level',
-             'Least important message that is shown: 0 debug, 1 info, 2 warnings, 3 errors.'),
+             'Least important message that is shown: 0 debug (and what TensorFlow itself says), 1 info, 2 warnings, '
+             '3 errors.'),
         Flag('show_progressbar', 'boolean', True, 'report.show_progressbar',
              'Show progress with speed and time left.'),
         Flag('summary_dir', 'path', '', '',

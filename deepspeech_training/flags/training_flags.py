@@ -106,7 +106,7 @@ MODEL = Group(
              'unrolled (plain operations). All give the same results; auto chooses by device.',
              values=config.LSTM_IMPLEMENTATIONS),
         Flag('train_cudnn', 'boolean', False, 'parallel.train_cudnn',
-             "Train with CuDNN's LSTM, on NVIDIA GPUs only.", needs=TRAIN),
+             "Compute the LSTM with CuDNN, on NVIDIA GPUs only; the same as --lstm_implementation cudnn."),
         Flag('random_seed', 'integer', 4568, 'random_seed',
              'Seed of the initial weights, of dropout and of the order of batches.'),
     ),
