@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from deepspeech_training import log
 from deepspeech_training.data.manifest import Problem, Sample
 from deepspeech_training.data.remembered import write_whole
+from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import Alphabet, describe_character
 
 SHOWN = 20  # of a list; the rest is counted
@@ -54,7 +55,9 @@ class Findings:
         if self._problems:
             parts += _listed('problem', 'with rows and audio files', [str(p) for p in self._in_order(self._problems)])
         if self._characters:
-            what = f'not in the alphabet {self._alphabet.path!r}, in {len(self._wrong_characters)} transcripts'
+            what = (
+                f'not in the alphabet {self._alphabet.path!r}, in {_counted(len(self._wrong_characters), "transcript")}'
+            )
             by_count = sorted(self._characters.items(), key=lambda item: -item[1][0])
             texts = [f'{describe_character(c)}: {_times(count)}, first in {first}' for c, (count, first) in by_count]
             parts += _listed('character', what, texts)
@@ -73,18 +76,21 @@ class Findings:
 
 
 def tell_skipped(findings: Findings, save_dir: str) -> None:
-    """Says which rows are left out: the first in the log, all in `skipped_samples.csv` of `save_dir`, if given."""
+    """Says which rows are left out: the first in the log, all in `skipped_samples.csv` of `save_dir`, if given.
+
+    Raises `DataError` where that file cannot be written.
+    """
     bad = findings.bad_rows()
-    path = os.path.join(save_dir, SKIPPED_FILE) if save_dir else ''
-    if not bad:
-        if path and os.path.exists(path):  # of an earlier run
-            os.unlink(path)
-        return
-    log.warn(f'{findings.bad_row_count()} of {findings.row_count} rows cannot be used and are left out')
-    if path:
-        os.makedirs(save_dir, exist_ok=True)
-        write_whole(path, _as_csv(bad).encode(errors='surrogateescape'))
-        log.warn(f'They are listed in {path}; the first is {bad[0]}')
+    if bad:
+        log.warn(f'{findings.bad_row_count()} of {findings.row_count} rows cannot be used and are left out')
+    if save_dir:
+        path = os.path.join(save_dir, SKIPPED_FILE)
+        try:
+            _write_list(path, bad)
+        except OSError as error:
+            raise DataError(f'{path}: cannot be written: {error.strerror}; name another checkpoint folder') from error
+        if bad:
+            log.warn(f'They are listed in {path}; the first is {bad[0]}')
         return
     for problem in bad[:SHOWN]:
         log.warn(f'  {problem}')
@@ -94,19 +100,29 @@ def tell_skipped(findings: Findings, save_dir: str) -> None:
 
 def _listed(noun: str, what: str, texts: Sequence[str]) -> list[str]:
     """A headline with the count, the first texts, and how many more there are."""
-    lines = [f'{len(texts)} {noun}{"" if len(texts) == 1 else "s"} {what}:', *(f'  {text}' for text in texts[:SHOWN])]
+    lines = [f'{_counted(len(texts), noun)} {what}:', *(f'  {text}' for text in texts[:SHOWN])]
     if len(texts) > SHOWN:
         lines.append(f'  and {len(texts) - SHOWN} more')
     return lines
+
+
+def _counted(count: int, noun: str) -> str:
+    return f'{count} {noun}' if count == 1 else f'{count} {noun}s'
 
 
 def _times(count: int) -> str:
     return 'once' if count == 1 else f'{count} times'
 
 
-def _as_csv(problems: Sequence[Problem]) -> str:
+def _write_list(path: str, problems: Sequence[Problem]) -> None:
+    """Writes the list of skipped rows; without any, removes that of an earlier run."""
+    if not problems:
+        if os.path.exists(path):
+            os.unlink(path)
+        return
     text = io.StringIO()
     writer = csv.writer(text, lineterminator='\n')
     writer.writerow(['csv', 'line', 'wav_filename', 'reason'])
     writer.writerows([problem.csv, problem.line, problem.path, problem.message] for problem in problems)
-    return text.getvalue()
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    write_whole(path, text.getvalue().encode(errors='surrogateescape'))

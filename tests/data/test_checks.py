@@ -43,7 +43,7 @@ def wav(path: Path, samples: int = 16000, rate: int = 16000) -> Path:
 def table(path: Path, *rows: tuple[str, str] | tuple[str, str, int | str]) -> str:
     """A CSV file. A row is a file name, a transcript, and perhaps a size, else that of the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open(path, 'w', newline='') as file:
+    with open(path, 'w', encoding='utf-8', newline='') as file:
         writer = csv.writer(file)
         writer.writerow(['wav_filename', 'wav_filesize', 'transcript'])
         for name, transcript, *size in rows:
@@ -151,6 +151,21 @@ def test_sizes_of_the_csv_decide_the_order(tmp_path: Path) -> None:
     sets = Run().check(train=[table(tmp_path / 'a.csv', ('a.wav', 'one', 99999), ('b.wav', 'two', 1))])
 
     assert names(sets.train) == ['b.wav', 'a.wav']
+
+
+def test_files_with_another_size_than_the_csv_says_are_mentioned(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    log.setup(1)
+    wav(tmp_path / 'a.wav', 7000)
+
+    Run().check(train=[table(tmp_path / 'a.csv', ('a.wav', 'one'))])
+    assert 'another size' not in capsys.readouterr().err
+
+    Run().check(train=[table(tmp_path / 'a.csv', ('a.wav', 'one', 99999), ('a.wav', 'two'), ('a.wav', 'x', 5))])
+    told = capsys.readouterr().err
+    assert '2 audio files have another size than wav_filesize says' in told
+    assert '14044 bytes, and 99999 by ' in told
 
 
 def test_a_csv_file_named_twice_counts_twice(tmp_path: Path) -> None:
@@ -335,7 +350,7 @@ def test_other_sample_rates_where_they_must_not_be_resampled(tmp_path: Path) -> 
 
 
 def skipped(folder: Path) -> list[dict[str, str]]:
-    with open(folder / 'skipped_samples.csv', newline='') as file:
+    with open(folder / 'skipped_samples.csv', encoding='utf-8', newline='') as file:
         return list(csv.DictReader(file))
 
 
@@ -392,6 +407,16 @@ def test_the_list_of_an_earlier_run_goes(tmp_path: Path) -> None:
     Run(SKIP, save_dir=tmp_path / 'save').check(train=[good])
 
     assert not (tmp_path / 'save' / 'skipped_samples.csv').exists()
+
+
+def test_a_list_that_cannot_be_written(tmp_path: Path) -> None:
+    wav(tmp_path / 'a.wav')
+    path = table(tmp_path / 'a.csv', ('a.wav', 'one'), ('nowhere.wav', 'one'))
+    (tmp_path / 'save').write_text('in the way')
+
+    message = Run(SKIP, save_dir=tmp_path / 'save').error(train=[path])
+
+    assert 'skipped_samples.csv: cannot be written' in message
 
 
 def test_limits_count_usable_samples(tmp_path: Path) -> None:
