@@ -100,8 +100,8 @@ def _work(config: Config) -> None:
         from deepspeech_training.train import train
 
         train(config, data_sets, alphabet)
-        # What follows uses what was trained just now.
-        config = replace(config, checkpoints=replace(config.checkpoints, load_dir=config.checkpoints.save_dir))
+        if config.schedule.epochs:  # what follows uses what was trained just now
+            config = replace(config, checkpoints=replace(config.checkpoints, load_dir=config.checkpoints.save_dir))
     if config.data.test_files:
         from deepspeech_training.evaluate import evaluate
 
