@@ -53,7 +53,8 @@ def write_export(export_dir: str, model: str, writers: Mapping[str, Writer], *, 
             log.info(f'Removing {folder / name} of an earlier export')
             (folder / name).unlink()
     except OSError as error:
-        raise ExportError(f'--export_dir={export_dir}: cannot write the export: {error}') from error
+        path = error.filename2 or error.filename or export_dir  # of a renaming, the name that is asked for
+        raise ExportError(f'--export_dir={export_dir}: cannot write {path}: {error.strerror or error}') from error
     finally:
         for path in temporary.values():
             path.unlink(missing_ok=True)

@@ -81,6 +81,13 @@ def test_a_failure_leaves_everything_as_it_was(tmp_path: Path) -> None:
     assert (contents(tmp_path), (tmp_path / MANIFEST).read_text()) == before
 
 
+def test_a_folder_in_the_way_is_named(tmp_path: Path) -> None:
+    (tmp_path / 'model.pb').mkdir()
+    with pytest.raises(ExportError, match=r'cannot write \S*/model\.pb: Is a directory'):
+        export(tmp_path, '1')
+    assert [path.name for path in tmp_path.iterdir()] == ['model.pb']
+
+
 @pytest.mark.parametrize('record', ['', 'no JSON', '[1]', '{"../outside": "0"}', '{"model.pb": null}'])
 def test_a_damaged_record_removes_nothing(record: str, tmp_path: Path) -> None:
     folder = tmp_path / 'export'
