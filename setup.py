@@ -30,6 +30,7 @@ setup(
     description="DeepSpeech's trainer for today's TensorFlow, Python and NumPy: towers and Horovod",
     python_requires='>=3.10,<3.14',
     packages=find_packages(include=['deepspeech_training', 'deepspeech_training.*']),
+    entry_points={'console_scripts': ['deepspeech-training = deepspeech_training.cli:main']},
     install_requires=read_requirements('runtime'),
     extras_require={extra: read_requirements(extra) for extra in ('cpu', 'cuda', 'horovod', 'demo', 'dev')},
 )

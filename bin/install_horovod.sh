@@ -202,7 +202,7 @@ main() {
   choose_transports
   KEY=$TF_NAME-$TF_VERSION-$PY_TAG-$MACHINE-$TRANSPORTS
   CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/deepspeech-training/horovod/$KEY
-  local marker=$SITE/horovod/built_for.txt wheels
+  local marker=$SITE/horovod/built_for.txt wheels reason
   if ! $REBUILD && [ -e "$marker" ] && [ "$(cat "$marker")" = "$KEY" ]; then
     say "Horovod $HOROVOD_VERSION for $KEY is installed"
     return 0
@@ -222,7 +222,10 @@ main() {
   fi
   "$PYTHON" -m pip install -q -c "$CONSTRAINTS" -r "$REQUIREMENTS"
   "$PYTHON" -m pip install -q --no-deps --force-reinstall "${wheels[0]}"
-  horovod_works || die "the wheel ${wheels[0]} was installed but cannot be used: the reason is above. --rebuild builds it anew."
+  if ! reason=$(horovod_works 2>&1); then
+    say "$reason"
+    die "the wheel ${wheels[0]} was installed but cannot be used: the reason is above. --rebuild builds it anew."
+  fi
   printf '%s\n' "$KEY" >"$marker"
   say "installed Horovod $HOROVOD_VERSION for $KEY"
 }

@@ -34,8 +34,12 @@ from deepspeech_training import log
 from deepspeech_training.errors import FlagError, UserError
 from deepspeech_training.text.alphabet import Alphabet
 
-TRAIN_VOICES = 'm1,m3,m4,m6,m7,f1,f2,f4,Alex,Andy,Annie,Gene,Lee,Michael,adam,belinda,edward,linda,max,steph'
-DEV_VOICES = 'm2,f3,Alicia'
+# Speakers that sound like people, and of variants that hardly differ (adam, benjamin) only one.
+TRAIN_VOICES = (
+    'm1,m3,m4,m6,m7,m8,f1,f2,f4,Alex,Alicia,Andy,Annie,Denis,Gene,Henrique,Lee,Mario,Michael,Mike,Reed,'
+    'announcer,belinda,caleb,david,ed,edward,john,linda,max,pablo,quincy,robert,sandro,steph,victor'
+)
+DEV_VOICES = 'm2,f3,Nguyen'
 TEST_VOICES = 'm5,f5,paul'
 ALPHABET = ROOT / 'data' / 'alphabet.txt'
 
