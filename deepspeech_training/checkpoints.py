@@ -271,13 +271,19 @@ class CheckpointStore:
         return str(path)
 
 
+def _reason(error: Exception) -> str:
+    """The line of TensorFlow's message that says what is wrong, after those that say where in the graph."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(('Graph execution error', 'Detected at', '[[', '('))]
+    return telling[0] if telling else type(error).__name__
+
+
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, RuntimeError, ValueError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CheckpointError(f'checkpoint {path} cannot be read: {reason}') from None
+        raise CheckpointError(f'checkpoint {path} cannot be read: {_reason(error)}') from None
 
 
 @contextmanager
@@ -285,5 +291,4 @@ def _writing(path: str) -> Iterator[None]:
     try:
         yield
     except (tf.errors.OpError, OSError, ValueError, RuntimeError) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise CheckpointError(f'cannot write checkpoint {path}: {reason}') from None
+        raise CheckpointError(f'cannot write checkpoint {path}: {_reason(error)}') from None

@@ -17,6 +17,7 @@ from deepspeech_training.config import Config
 from deepspeech_training.data.order import epoch_order
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.errors import TrainingDivergedError
+from deepspeech_training.graphs import next_step
 from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
@@ -178,18 +179,11 @@ class TrainingLoop:
             'gradient_norm': result.gradient_norm,
             'examples_per_second': result.count / seconds,
             'audio_seconds_per_second': result.totals['audio_seconds'] / seconds,
-            'input_wait_share': result.totals['wait_seconds'] / self._strategy.towers / seconds,
+            'input_wait_share': result.totals['wait_seconds'] / seconds,
         }
 
     def _run_step(self, ops: StepOps, fetches: dict[str, tf.Tensor] | None = None) -> StepResult | None:
-        """One step of training or evaluation; None at the end of the data."""
-        try:
-            return self._strategy.run_step(self._session, ops, fetches)
-        except tf.errors.OutOfRangeError:
-            return None
-        except tf.errors.OpError as error:
-            self._graph.pipeline.reraise(error)
-            raise
+        return next_step(self._strategy, self._session, self._graph.pipeline, ops, fetches)
 
     def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:
         """Dev losses, best checkpoint, plateau; returns whether to stop."""
@@ -252,7 +246,7 @@ class TrainingLoop:
 
     def _report_epoch(self, label: str, totals: EpochTotals) -> None:
         seconds = max(totals.seconds, 1e-9)
-        waited = totals.totals.get('wait_seconds', 0.0) / self._strategy.towers / seconds
+        waited = totals.totals.get('wait_seconds', 0.0) / seconds
         log.info(
             f'{label} | loss {totals.loss:.4f} | {int(totals.count)} samples in {totals.seconds:.1f} s, '
             f'{totals.count / seconds:.1f} a second | waited for input {100 * waited:.1f}%'

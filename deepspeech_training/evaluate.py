@@ -19,7 +19,7 @@ from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.decoding import BeamSearchDecoder, decoder_threads
 from deepspeech_training.errors import UserError
-from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn
+from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn, next_step
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy
 from deepspeech_training.text.alphabet import Alphabet
@@ -117,14 +117,7 @@ class Tester:
 
     def _utterances(self) -> Iterator[tuple[int, np.ndarray, float]]:
         """Position, logits [frames, n_output] and loss of one utterance after the other."""
-        while True:
-            try:
-                result = self._strategy.run_step(self._session, self._step)
-            except tf.errors.OutOfRangeError:
-                return
-            except tf.errors.OpError as error:
-                self._pipeline.reraise(error)
-                raise
+        while (result := next_step(self._strategy, self._session, self._pipeline, self._step)) is not None:
             yield from _split(result)
 
 
@@ -180,6 +173,7 @@ def write_json(path: str, transcriptions: Sequence[Transcription]) -> None:
         for t in sorted(transcriptions, key=lambda t: (-t.wer, -t.loss))
     ]
     try:
+        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
         with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
             json.dump(rows, file, ensure_ascii=False, indent=2)
         os.replace(f'{path}.tmp', path)

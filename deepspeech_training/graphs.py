@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 import tensorflow as tf
 
@@ -12,12 +13,13 @@ from deepspeech_training.config import Config
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
+from deepspeech_training.errors import UserError
 from deepspeech_training.model.acoustic import create_model
 from deepspeech_training.model.ctc import ctc_losses
 from deepspeech_training.model.features import compute_mfccs
 from deepspeech_training.model.lstm import choose_lstm
 from deepspeech_training.parallel.devices import get_available_gpus
-from deepspeech_training.parallel.strategy import Strategy, TowerFn, TowerOutput
+from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy, TowerFn, TowerOutput
 from deepspeech_training.text.alphabet import Alphabet
 
 
@@ -70,6 +72,7 @@ def summed_losses(losses: tf.Tensor, batch: Batch, per_sample: dict[str, tf.Tens
     return TowerOutput(
         loss_sum=tf.reduce_sum(tf.where(usable, losses, tf.zeros_like(losses))),
         count=tf.reduce_sum(tf.cast(usable, tf.float32)),
+        samples=tf.reduce_sum(tf.cast(counted, tf.float32)),
         bad_names=tf.boolean_mask(batch.names, counted & ~finite),
         totals={
             'audio_seconds': tf.reduce_sum(batch.audio_seconds),
@@ -97,3 +100,23 @@ def make_session(strategy: Strategy) -> tf.compat.v1.Session:
     proto = tf.compat.v1.ConfigProto()
     strategy.configure_session(proto)
     return tf.compat.v1.Session(config=proto)
+
+
+def next_step(
+    strategy: Strategy, session: tf.compat.v1.Session, pipeline: InputPipeline, ops: StepOps, fetches: Any = None
+) -> StepResult | None:
+    """Runs one step of training or evaluation; None at the end of the data.
+
+    Raises:
+      DataError: an audio file cannot be read any more.
+      UserError: the batch does not fit into memory.
+    """
+    try:
+        return strategy.run_step(session, ops, fetches)
+    except tf.errors.OutOfRangeError:
+        return None
+    except tf.errors.ResourceExhaustedError as error:
+        reason = error.message.splitlines()[0]
+        raise UserError(f'out of memory ({reason}): lower --train_batch_size, --dev_batch_size or --n_hidden') from None
+    except tf.errors.OpError as error:
+        pipeline.reraise(error)

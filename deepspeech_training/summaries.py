@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
 
 import tensorflow as tf
 
-from deepspeech_training.errors import UserError
+from deepspeech_training import log
 
 
 def log_variable(variable: tf.Tensor, gradient: tf.Tensor | None = None) -> list[tf.Tensor]:
@@ -68,35 +70,44 @@ class SummaryWriter:
 
     def scalars(self, part: str, step: int, values: Mapping[str, float]) -> None:
         """Writes `values` by name at `step` into the curves of `part` ('train', 'dev', 'metrics')."""
-        if not self.enabled:
-            return
         summary = tf.compat.v1.Summary()
         for tag, value in values.items():
             summary.value.add(tag=tag, simple_value=value)
-        self._writer(part).add_summary(summary, step)
+        self._add(part, step, summary)
 
     def serialized(self, part: str, step: int, summary: bytes) -> None:
         """Writes what `log_grads_and_vars` gave."""
-        if self.enabled:
-            self._writer(part).add_summary(summary, step)
+        self._add(part, step, summary)
 
     def flush(self) -> None:
         """Makes what was written visible to TensorBoard."""
-        for writer in self._writers.values():
-            writer.flush()
+        with self._writing():
+            for writer in self._writers.values():
+                writer.flush()
 
     def close(self) -> None:
         """Writes what is left and closes the files."""
-        for writer in self._writers.values():
-            writer.close()
-        self._writers.clear()
+        writers, self._writers = self._writers, {}
+        with self._writing():
+            for writer in writers.values():
+                writer.close()
+
+    def _add(self, part: str, step: int, summary: Any) -> None:
+        if self.enabled:
+            with self._writing():
+                self._writer(part).add_summary(summary, step)
 
     def _writer(self, part: str) -> tf.compat.v1.summary.FileWriter:
         if part not in self._writers:
-            folder = os.path.join(self._directory, part)
-            try:
-                # The graph as a graph, not as a summary of every run: FileWriter wants none in eager mode.
-                self._writers[part] = tf.compat.v1.summary.FileWriter(folder)
-            except (OSError, tf.errors.OpError) as error:
-                raise UserError(f'--summary_dir: cannot write to {folder}: {error}') from None
+            self._writers[part] = tf.compat.v1.summary.FileWriter(os.path.join(self._directory, part))
         return self._writers[part]
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Curves that cannot be written end neither the training nor the program, only the curves."""
+        try:
+            yield
+        except (OSError, RuntimeError, tf.errors.OpError) as error:
+            log.error(f'--summary_dir: cannot write to {self._directory}, going on without curves: {error}')
+            self._directory = ''
+            self._writers = {}

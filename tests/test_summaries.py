@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from deepspeech_training.errors import UserError
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from tests.helpers import events, scalars
 
@@ -55,8 +54,15 @@ def test_without_a_directory_nothing_is_written(tmp_path: Path, monkeypatch: pyt
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+def test_a_directory_that_cannot_be_written_ends_the_curves_not_the_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / 'file').write_text('')
     writer = SummaryWriter(str(tmp_path / 'file' / 'summaries'))
-    with pytest.raises(UserError, match=r'--summary_dir.*file/summaries'):
-        writer.scalars('train', 1, {'step_loss': 1.0})
+    for step in (1, 2):
+        writer.scalars('train', step, {'step_loss': 1.0})
+    writer.flush()
+    writer.close()
+    assert not writer.enabled
+    assert len(caplog.records) == 1
+    assert 'file/summaries' in caplog.text

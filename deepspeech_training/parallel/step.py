@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -52,7 +53,7 @@ def run_step(session: tf.compat.v1.Session, ops: StepOps, fetches: Any = None) -
     return StepResult(
         loss_sum=float(values['loss_sum']),
         count=round(float(values['count'])),
-        bad_names=[name.decode('utf-8', 'replace') for name in values['bad_names']],
+        bad_names=[os.fsdecode(name) for name in values['bad_names']],
         totals={key: float(value) for key, value in values['totals'].items()},
         applied=bool(values.get('applied', False)),
         gradient_norm=float(values.get('gradient_norm', 0.0)),

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from deepspeech_training.config import Config
+from deepspeech_training.errors import UserError
+from deepspeech_training.evaluate import evaluate, print_report, write_json
+from deepspeech_training.infer import one_shot_infer
+from deepspeech_training.text.metrics import Transcription
+from tests.helpers import run_training
+from tests.toy import toy_config, write_tones
+
+
+@pytest.fixture(scope='module')
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """A model of the toy language, good enough to say something."""
+    config = toy_config(tmp_path_factory.mktemp('trained'), train=16, batch_size=4, epochs=30, test=7, n_hidden=32)
+    config = replace(config, optimizer=replace(config.optimizer, learning_rate=0.005))
+    run_training(config)
+    return config
+
+
+def transcribe(config: Config) -> list[Transcription]:
+    from deepspeech_training.data.checks import check_data
+    from deepspeech_training.text.alphabet import Alphabet
+
+    tf.compat.v1.disable_v2_behavior()
+    config = replace(config, data=replace(config.data, train_files=()))
+    alphabet = Alphabet.from_file(config.data.alphabet_config_path)
+    folder = config.checkpoints.save_dir
+    sets = check_data(config.data, config.features, alphabet, save_dir=folder, show_progressbar=False)
+    return evaluate(config, sets, alphabet)
+
+
+def test_results_do_not_depend_on_batch_size_or_towers(
+    trained: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    results = []
+    for batch_size, towers in ((1, 1), (3, 2), (16, 1)):
+        config = replace(
+            trained,
+            data=replace(trained.data, test_batch_size=batch_size),
+            parallel=replace(trained.parallel, cpu_towers=towers),
+        )
+        results.append({t.wav_filename: t for t in transcribe(config)})
+    assert len(results[0]) == 7
+    for other in results[1:]:
+        assert {name: t.res for name, t in other.items()} == {name: t.res for name, t in results[0].items()}
+        for name, transcription in results[0].items():
+            assert other[name].loss == pytest.approx(transcription.loss, rel=1e-4, abs=1e-4)
+    assert any(t.res for t in results[0].values())
+    assert capsys.readouterr().out.count('Test on') == 3
+
+
+def test_one_shot_hears_what_testing_hears(trained: Config) -> None:
+    from deepspeech_training.text.alphabet import Alphabet
+
+    alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
+    for transcription in transcribe(trained)[:3]:
+        assert (
+            one_shot_infer(replace(trained, one_shot_infer=transcription.wav_filename), alphabet) == transcription.res
+        )
+
+
+def test_one_shot_resamples(trained: Config, tmp_path: Path) -> None:
+    from deepspeech_training.text.alphabet import Alphabet
+
+    tf.compat.v1.disable_v2_behavior()
+    alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
+    texts = set()
+    for rate in (16000, 44100):
+        write_tones(tmp_path / f'{rate}.wav', 'abcab', rate)
+        texts.add(one_shot_infer(replace(trained, one_shot_infer=str(tmp_path / f'{rate}.wav')), alphabet))
+    assert len(texts) == 1
+
+
+def transcriptions() -> list[Transcription]:
+    return [
+        Transcription.of('a.wav', 'один два', 'один два', 1.0),
+        Transcription.of('b.wav', 'три', 'ри', 3.0),
+        Transcription.of('c.wav', 'три четыре', 'три', 2.0),
+        Transcription.of('d.wav', 'пять', '', 9.0),
+    ]
+
+
+def test_the_report_shows_rates_over_the_whole_set_and_samples_by_rank(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report('set.csv', transcriptions(), 1)
+    out = capsys.readouterr().out
+    assert 'Test on set.csv - WER: 0.500000' in out  # 3 of 6 words
+    best, median, worst = (out.index(title) for title in ('Best WER', 'Median WER', 'Worst WER'))
+    assert 'a.wav' in out[best:median]
+    assert 'c.wav' in out[median:worst]
+    assert 'b.wav' in out[worst:]
+
+
+def test_a_report_without_samples(capsys: pytest.CaptureFixture[str]) -> None:
+    print_report('set.csv', transcriptions(), 0)
+    assert capsys.readouterr().out.count('\n') == 1
+
+
+def test_json_is_utf_8_with_deepspeechs_fields_worst_first(tmp_path: Path) -> None:
+    path = tmp_path / 'out.json'
+    write_json(str(path), transcriptions())
+    text = path.read_text(encoding='utf-8')
+    assert 'четыре' in text
+    rows = json.loads(text)
+    assert [row['wav_filename'] for row in rows] == ['d.wav', 'b.wav', 'c.wav', 'a.wav']
+    assert rows[2] == {
+        'wav_filename': 'c.wav',
+        'src': 'три четыре',
+        'res': 'три',
+        'loss': 2.0,
+        'char_distance': 7,
+        'char_length': 10,
+        'word_distance': 1,
+        'word_length': 2,
+        'cer': 0.7,
+        'wer': 0.5,
+    }
+
+
+def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match='--test_output_file'):
+        write_json(str(tmp_path / 'none' / 'out.json'), transcriptions())
