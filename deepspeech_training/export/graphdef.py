@@ -22,35 +22,45 @@ CLIENT_OPS = frozenset((
 # fmt: on
 """Operations that the runtime inside `deepspeech==0.9.3` has a CPU kernel for."""
 
+PASSING_ON = ('Identity', 'IdentityN', 'StopGradient')
+"""Operations whose outputs are their inputs; training wants some of them for its gradients."""
+
+LEFT_OUT = (*PASSING_ON, 'VarHandleOp', 'ReadVariableOp')
+
 
 def freeze(session: tf.compat.v1.Session, outputs: Sequence[str]) -> tf.compat.v1.GraphDef:
     """The part of the session's graph that `outputs` (names of operations) depend on, without variables.
 
     Each variable becomes a constant of its name and present value. What depends on constants alone (mostly arithmetic
-    on static shapes) becomes a constant, too. Devices, colocation and attributes that equal their default are left out:
-    a runtime older than an attribute would refuse the node. The graph must not have loops.
-    Raises `KeyError` for an output that is not in the graph.
+    on static shapes) becomes a constant, too, and what only passes a value on is left out. So are devices, colocation
+    and attributes that equal their default: a runtime older than an attribute would refuse the node.
+    The graph must not have loops. Raises `KeyError` for an output that is not in the graph.
     """
     graph = session.graph
     operations = _ancestors(graph, outputs)
     constant = _constant_operations(operations)
-    kept = [operation for operation in operations if operation not in constant and operation.type != 'VarHandleOp']
-    used = [tensor for operation in kept for tensor in operation.inputs]
+    kept = [op for op in operations if op not in constant and (op.name in outputs or op.type not in LEFT_OUT)]
+    used = [_source(tensor, outputs) for op in kept for tensor in op.inputs]
     used += [graph.get_operation_by_name(name).outputs[0] for name in outputs]
-    used = [tensor for tensor in used if tensor.op in constant]
-    values = {_constant_name(tensor): tensor for tensor in used}
-    for operation in kept:
-        if operation.type == 'ReadVariableOp':
-            values[operation.inputs[0].op.name] = operation.outputs[0]
+    constants = {
+        tensor.name: (_constant_name(tensor), tensor)
+        for tensor in used
+        if tensor.op in constant or tensor.op.type == 'ReadVariableOp'
+    }
 
     frozen = tfv1.GraphDef(versions=graph.as_graph_def().versions)
-    for name, value in session.run(values).items():
+    for name, value in session.run(dict(constants.values())).items():
         frozen.node.append(_constant(name, value))
-    names = {tensor.name: _constant_name(tensor) for tensor in used}
     definition = tfv1.train.export_meta_graph(graph=graph, clear_devices=True, strip_default_attrs=True).graph_def
-    nodes = {node.name: node for node in definition.node}
-    for operation in kept:
-        frozen.node.append(_frozen_node(nodes[operation.name], operation, names))
+    attributes = {node.name: node.attr for node in definition.node}
+    for op in kept:
+        node = frozen.node.add(name=op.name, op=op.type)
+        for tensor in op.inputs:
+            source = _source(tensor, outputs).name
+            node.input.append(constants[source][0] if source in constants else source.removesuffix(':0'))
+        for key, value in attributes[op.name].items():
+            if not key.startswith('_'):
+                node.attr[key].CopyFrom(value)
     return frozen
 
 
@@ -81,7 +91,17 @@ def _constant_operations(operations: Sequence[tf.Operation]) -> set[tf.Operation
     return constant
 
 
+def _source(tensor: tf.Tensor, outputs: Sequence[str]) -> tf.Tensor:
+    """Where the value of `tensor` comes from, past operations that only pass it on."""
+    while tensor.op.type in PASSING_ON and tensor.op.name not in outputs:
+        tensor = tensor.op.inputs[tensor.value_index]
+    return tensor
+
+
 def _constant_name(tensor: tf.Tensor) -> str:
+    """Of the constant that takes the place of `tensor`: the variable's, the operation's, or one below the latter."""
+    if tensor.op.type == 'ReadVariableOp':
+        return str(tensor.op.inputs[0].op.name)
     return tensor.op.name if tensor.value_index == 0 else f'{tensor.op.name}/output_{tensor.value_index}'
 
 
@@ -90,20 +110,3 @@ def _constant(name: str, value: np.ndarray) -> tf.compat.v1.NodeDef:
     node.attr['value'].tensor.CopyFrom(tf.make_tensor_proto(value))
     node.attr['dtype'].type = node.attr['value'].tensor.dtype
     return node
-
-
-def _frozen_node(
-    node: tf.compat.v1.NodeDef, operation: tf.Operation, constant_names: dict[str, str]
-) -> tf.compat.v1.NodeDef:
-    """`node` with constants of `constant_names` (from tensor name) for its inputs where there are some."""
-    frozen = tfv1.NodeDef(name=node.name, op=node.op)
-    for source, tensor in zip(node.input, operation.inputs, strict=False):  # control inputs follow, and are left out
-        frozen.input.append(constant_names.get(tensor.name, source))
-    for key, value in node.attr.items():
-        if not key.startswith('_'):
-            frozen.attr[key].CopyFrom(value)
-    if node.op == 'ReadVariableOp':
-        frozen.op = 'Identity'
-        frozen.attr['T'].CopyFrom(frozen.attr['dtype'])
-        del frozen.attr['dtype']
-    return frozen

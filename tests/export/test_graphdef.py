@@ -20,6 +20,7 @@ def build() -> None:
     product = tf.matmul(x, weights)
     rows, columns = tf.unstack(tf.shape(product))
     # Both numbers go through operations that the client does not have.
+    product, _ = tf.identity_n([tf.identity(product), tf.stop_gradient(x)])
     tf.identity(tf.reshape(product, tf.stack([columns, rows])) * tf.exp(0.0) * 3, name='y')
     tf.identity(tf.exp(tf.constant([0.0])), name='one')
 
@@ -32,6 +33,15 @@ def test_frozen_graph_computes_the_same(graph: tf.Graph) -> None:
     nodes = {node.name: node for node in frozen.node}
     assert nodes['w'].op == 'Const'
     assert nodes['one'].op == 'Const'
+    assert nodes['y'].op == 'Identity'
+    assert [node.op for node in frozen.node if node.op != 'Const'] == [
+        'Placeholder',
+        'MatMul',
+        'Reshape',
+        'Mul',
+        'Mul',
+        'Identity',
+    ]
     assert 'unused' not in nodes
     assert missing_operations(frozen) == []
     assert not any(node.device for node in frozen.node)
