@@ -1,0 +1,60 @@
+"""The demo script with a small corpus: that every step runs and says what it should, not that the model is good."""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def demo(folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, 'PYTHON': sys.executable, 'DEMO_DIR': str(folder), **settings}
+    return subprocess.run(
+        ['bash', str(ROOT / 'bin' / 'demo.sh')],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+        env=environment,
+    )
+
+
+@pytest.mark.slow
+def test_a_small_demo_runs_to_its_end_and_again(tmp_path: Path) -> None:
+    folder = tmp_path / 'demo'
+    settings = {'DEMO_UTTERANCES': '100', 'DEMO_EPOCHS': '1', 'DEMO_N_HIDDEN': '32'}
+    result = demo(folder, **settings)
+    assert result.returncode == 0, result.stdout + result.stderr
+    with open(folder / 'corpus' / 'test.csv', encoding='utf-8', newline='') as file:
+        first = next(csv.DictReader(file))
+    assert re.search(r'^Test on .*corpus/test\.csv - WER: \d', result.stdout, re.MULTILINE)
+    assert f'Transcribing a test file, in which is said: {first["transcript"]}\n' in result.stdout
+    assert f'tensorboard --logdir {folder}/summaries' in result.stdout
+    assert (folder / 'export' / 'output_graph.pb').stat().st_size > 10_000
+    assert list((folder / 'summaries').rglob('*tfevents*'))
+    checkpoints = folder / 'checkpoints'
+    before = {path.name: path.stat().st_mtime_ns for path in checkpoints.iterdir()}
+
+    again = demo(folder, **settings)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert 'this corpus is there already' in again.stdout
+    after = {path.name: path.stat().st_mtime_ns for path in checkpoints.iterdir()}
+    assert before.keys() == after.keys(), 'the second run trained on, rather than anew'
+    assert before != after
+
+
+def test_a_folder_of_something_else_is_left_alone(tmp_path: Path) -> None:
+    precious = tmp_path / 'checkpoints' / 'best_dev-1.index'
+    precious.parent.mkdir()
+    precious.write_text('mine', encoding='utf-8')
+    result = demo(tmp_path)
+    assert result.returncode == 2
+    assert 'not empty' in result.stderr
+    assert precious.read_text(encoding='utf-8') == 'mine'
