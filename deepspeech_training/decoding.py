@@ -26,10 +26,8 @@ class BeamSearchDecoder:
             self._ids = decoded[0].values
         self._session = tf.compat.v1.Session(
             graph=graph,
-            # One thread an utterance: the decoder itself is serial, the callers' threads are the parallelism.
-            config=tf.compat.v1.ConfigProto(
-                inter_op_parallelism_threads=1, intra_op_parallelism_threads=1, use_per_session_threads=True
-            ),
+            # The decoder itself is serial. -1: it runs in the caller's thread, so that callers run side by side.
+            config=tf.compat.v1.ConfigProto(inter_op_parallelism_threads=-1, intra_op_parallelism_threads=1),
         )
 
     def decode(self, logits: np.ndarray) -> str:

@@ -86,7 +86,7 @@ RANGES: dict[str, tuple[str, Range]] = {
     'summary_steps': ('report.summary_steps', COUNT),
     'report_count': ('report.report_count', COUNT_OR_NONE),
     'beam_width': ('report.beam_width', COUNT),
-    'export_batch_size': ('export.batch_size', COUNT),
+    'export_batch_size': ('export.batch_size', COUNT_OR_NONE),
     'n_steps': ('export.n_steps', COUNT),
     'export_beam_width': ('export.beam_width', COUNT),
     'random_seed': ('random_seed', COUNT_OR_NONE),
