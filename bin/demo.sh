@@ -51,7 +51,7 @@ main() {
   run "$PYTHON" DeepSpeech.py \
     --train_files "$CORPUS/train.csv" --dev_files "$CORPUS/dev.csv" --test_files "$CORPUS/test.csv" \
     "${common[@]}" ${towers[@]+"${towers[@]}"} \
-    --epochs "$DEMO_EPOCHS" --train_batch_size 8 --dev_batch_size 32 --test_batch_size 32 \
+    --epochs "$DEMO_EPOCHS" --train_batch_size 8 --dev_batch_size 32 --test_batch_size 32 --beam_width 32 \
     --learning_rate 0.001 --dropout_rate 0.05 --shuffle_batches \
     --summary_dir "$DEMO_DIR/summaries" --export_dir "$DEMO_DIR/export"
 
