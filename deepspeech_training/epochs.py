@@ -112,6 +112,7 @@ class TrainingLoop:
                 self._train_epoch(epoch, train_range)
                 stop = self._validate(epoch, dev_ranges)
                 self._measure(epoch, metrics_ranges)
+                self._save_last()
                 self._writer.flush()
                 if stop:
                     log.info(f'Early stop: the dev loss has not improved for {self._config.schedule.es_epochs} epochs')
@@ -120,7 +121,6 @@ class TrainingLoop:
             log.warn('Interrupted: writing the last state')
             self._save_last()
             raise
-        self._save_last()
 
     def warn_of_other_learning_rate(self) -> None:
         """A checkpoint brings its learning rate along, as in DeepSpeech; says so when the flag differs."""
