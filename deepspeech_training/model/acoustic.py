@@ -11,7 +11,7 @@ from typing import NamedTuple
 import tensorflow as tf
 
 from deepspeech_training.config import N_INPUT, ModelConfig
-from deepspeech_training.model.layers import WINDOW, activation, dropout, linear, windowed_linear
+from deepspeech_training.model.layers import WINDOW, dense, dropout, linear, windows
 from deepspeech_training.model.lstm import LSTMState, lstm_layer
 from deepspeech_training.model.lstm.state import frame_mask, zero_state
 
@@ -46,26 +46,19 @@ def create_model(
     first, second, third, fourth, fifth, sixth = model.dropout if training else (0.0,) * 6
     batch = tf.shape(features)[0]
     if features.shape.rank == 4:
-        rows = tf.reshape(tf.transpose(features, [1, 0, 2, 3]), [-1, WINDOW * N_INPUT])
-        layer = linear('layer_1', rows, model.n_hidden, seed)
+        layer = tf.reshape(tf.transpose(features, [1, 0, 2, 3]), [-1, WINDOW * N_INPUT])
     else:
-        if lengths is not None:
-            features = _zero_behind_end(features, lengths)
-        layer = windowed_linear('layer_1', features, model.n_hidden, seed)
-        layer = tf.reshape(layer, [-1, model.n_hidden])  # frames * batch rows
-    layer = dropout('layer_1', activation('layer_1', layer, model), first, seed)
-    for name, rate in (('layer_2', second), ('layer_3', third)):
-        layer = linear(name, layer, model.n_hidden, seed)
-        layer = dropout(name, activation(name, layer, model), rate, seed)
+        layer = windows(features if lengths is None else _zero_behind_end(features, lengths))
+    for name, rate in (('layer_1', first), ('layer_2', second), ('layer_3', third)):
+        layer = dense(name, layer, model, rate, seed)  # frames * batch rows
 
     state = initial_state or zero_state(batch, model.n_hidden)
     layer = tf.reshape(layer, [-1, batch, model.n_hidden])
     layer, state = lstm_layer(layer, lengths, state, implementation=lstm, training=training, seed=seed)
     layer = dropout('lstm', tf.reshape(layer, [-1, model.n_hidden]), fourth, seed)
 
-    layer = linear('layer_5', layer, model.n_hidden, seed)
     both = 1 - (1 - fifth) * (1 - sixth)
-    layer = dropout('layer_5', activation('layer_5', layer, model), both, seed)
+    layer = dense('layer_5', layer, model, both, seed)
     logits = linear('layer_6', layer, n_output, seed)
     return ModelOutput(tf.reshape(logits, [-1, batch, n_output]), state)
 

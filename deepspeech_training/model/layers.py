@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import numpy as np
 import tensorflow as tf
 
 from deepspeech_training.config import N_CONTEXT, N_INPUT, ModelConfig
@@ -11,6 +14,8 @@ tfv1 = tf.compat.v1
 
 WINDOW = 2 * N_CONTEXT + 1
 """Frames that layer 1 sees at once."""
+
+_PHILOX = 1  # TensorFlow's number for this generator
 
 
 def weights_and_bias(name: str, n_inputs: int, units: int, seed: int | None) -> tuple[tf.Variable, tf.Variable]:
@@ -22,33 +27,74 @@ def weights_and_bias(name: str, n_inputs: int, units: int, seed: int | None) -> 
     return weights, bias
 
 
+def windows(features: tf.Tensor) -> tf.Tensor:
+    """Each frame with its context, zeros before the first and behind the last frame.
+
+    `features`: `[batch, frames, N_INPUT]`. Returns `[frames * batch, WINDOW * N_INPUT]`: a window's frames one after
+    the other, as layer 1 wants them.
+    """
+    by_frame = tf.pad(tf.transpose(features, [1, 0, 2]), [[N_CONTEXT, N_CONTEXT], [0, 0], [0, 0]])
+    frames = tf.shape(features)[1]
+    shifted = [by_frame[shift : shift + frames] for shift in range(WINDOW)]
+    return tf.reshape(tf.concat(shifted, axis=2), [-1, WINDOW * N_INPUT])
+
+
 def linear(name: str, inputs: tf.Tensor, units: int, seed: int | None) -> tf.Tensor:
-    """`inputs` `[..., n]` times weights plus bias: `[..., units]`."""
+    """`inputs` `[rows, n]` times weights plus bias: `[rows, units]`."""
     weights, bias = weights_and_bias(name, int(inputs.shape[-1]), units, seed)
     return tf.nn.bias_add(tf.matmul(inputs, weights), bias)
 
 
-def windowed_linear(name: str, features: tf.Tensor, units: int, seed: int | None) -> tf.Tensor:
-    """The linear part of layer 1: each frame with its context, zeros before the first and behind the last frame.
+def dense(name: str, inputs: tf.Tensor, model: ModelConfig, rate: float, seed: int | None) -> tf.Tensor:
+    """A layer: linear, ReLU clipped at `relu_clip`, layer normalization if asked for, dropout at `rate`.
 
-    `features`: `[batch, frames, N_INPUT]`. Returns `[frames, batch, units]`.
-    The weights `[WINDOW * N_INPUT, units]` (a window's frames one after the other) are the filters of a convolution
-    over the frames, so no windows are built.
+    `inputs`: `[rows, n]`. Returns `[rows, n_hidden]`.
     """
-    weights, bias = weights_and_bias(name, WINDOW * N_INPUT, units, seed)
-    image = tf.expand_dims(tf.transpose(features, [1, 0, 2]), 0)  # frames as height, batch as width
-    filters = tf.reshape(weights, [WINDOW, 1, N_INPUT, units])
-    return tf.squeeze(tf.nn.bias_add(tf.nn.conv2d(image, filters, strides=1, padding='SAME'), bias), 0)
+    weights, bias = weights_and_bias(name, int(inputs.shape[-1]), model.n_hidden, seed)
+    rows = tf.shape(inputs)[0]
+    if model.layer_norm:
+        clipped = _clipped_relu_layer(inputs, weights, bias, model.relu_clip, None, 1.0)
+        return dropout(name, layer_norm(name, clipped), rate, seed)
+    if rate <= 0:
+        return _clipped_relu_layer(inputs, weights, bias, model.relu_clip, None, 1.0)
+    keep, scale = _keep_mask(name, rows * model.n_hidden, rate, seed)
+    keep = tf.reshape(keep, [rows, model.n_hidden])
+    return _clipped_relu_layer(inputs, weights, bias, model.relu_clip, keep, scale)
 
 
-def activation(name: str, linear: tf.Tensor, model: ModelConfig) -> tf.Tensor:
-    """ReLU clipped at `relu_clip`, then, if asked for, layer normalization over the features (Ba et al. 2016)."""
-    clipped = tf.minimum(tf.nn.relu(linear), model.relu_clip)
-    return layer_norm(name, clipped) if model.layer_norm else clipped
+def _clipped_relu_layer(
+    inputs: tf.Tensor, weights: tf.Variable, bias: tf.Variable, clip: float, keep: tf.Tensor | None, scale: float
+) -> tf.Tensor:
+    """`min(relu(inputs * weights + bias), clip) * scale` where `keep`, else 0.
+
+    The gradient needs only the result: it passes where that is neither 0 (negative, or dropped) nor at its greatest
+    (clipped). TensorFlow's own would go over the frames once for each of the operations.
+    """
+    greatest = np.float32(clip) * np.float32(scale)
+
+    @tf.custom_gradient
+    def layer(
+        inputs: tf.Tensor, weights: tf.Tensor, bias: tf.Tensor
+    ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
+        outputs = tf.minimum(tf.nn.relu(tf.nn.bias_add(tf.matmul(inputs, weights), bias)), clip)
+        if keep is not None:
+            outputs = tf.where(keep, outputs * scale, tf.zeros([]))
+
+        def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
+            passes = tf.logical_and(tf.greater(outputs, 0), tf.less(outputs, greatest))
+            inner = tf.where(passes, upstream * scale if keep is not None else upstream, tf.zeros([]))
+            dweights = tf.matmul(inputs, inner, transpose_a=True)
+            with tf.control_dependencies([dweights]):  # side by side they would fight for the caches
+                dinputs = tf.matmul(inner, weights, transpose_b=True)
+            return [dinputs, dweights, tf.raw_ops.BiasAddGrad(out_backprop=inner)]
+
+        return outputs, gradient
+
+    return layer(inputs, tf.identity(weights), tf.identity(bias))
 
 
 def layer_norm(name: str, inputs: tf.Tensor) -> tf.Tensor:
-    """Mean 0 and variance 1 over the last axis, scaled and shifted by `NAME/LayerNorm/gamma` and `beta`."""
+    """Mean 0, variance 1 over the last axis, then times `NAME/LayerNorm/gamma`, plus `beta` (Ba et al. 2016)."""
     units = int(inputs.shape[-1])
     with tfv1.variable_scope(f'{name}/LayerNorm', reuse=tfv1.AUTO_REUSE):
         beta = variable_on_cpu('beta', [units], tfv1.zeros_initializer())
@@ -64,5 +110,23 @@ def dropout(name: str, inputs: tf.Tensor, rate: float, seed: int | None) -> tf.T
     """
     if rate <= 0:
         return inputs
+    keep, scale = _keep_mask(name, tf.size(inputs), rate, seed)
+    return tf.where(tf.reshape(keep, tf.shape(inputs)), inputs * scale, tf.zeros([]))
+
+
+def _keep_mask(name: str, size: tf.Tensor, rate: float, seed: int | None) -> tuple[tf.Tensor, float]:
+    """A bool mask `[size]` that is true with probability 1 - `rate`, and one over that probability.
+
+    Four decisions are taken from one 64-bit random number, so `rate` is rounded to a multiple of 2**-16: random
+    numbers would otherwise take longer than the rest of the layer's pointwise work.
+    """
     scope = tfv1.get_default_graph().get_name_scope()
-    return tf.nn.dropout(inputs, rate=rate, seed=derived_seed(seed, f'{scope}/{name}/dropout'))
+    op_seed = derived_seed(seed, f'{scope}/{name}/dropout')
+    step_seed = tfv1.random_uniform([2], minval=-(2**31), maxval=2**31 - 1, dtype=tf.int32, seed=op_seed)
+    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=step_seed)
+    bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=[size // 4 + 1], key=key, counter=counter, alg=_PHILOX, dtype=tf.uint64
+    )
+    numbers = tf.reshape(tf.bitcast(bits, tf.int16), [-1])[:size]
+    dropped = min(round(rate * 2**16), 2**16 - 1)
+    return tf.greater_equal(numbers, tf.constant(dropped - 2**15, tf.int16)), 1 / (1 - dropped / 2**16)

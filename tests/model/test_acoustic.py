@@ -11,7 +11,6 @@ import tensorflow as tf
 from deepspeech_training.config import ModelConfig
 from deepspeech_training.model.acoustic import create_model
 from deepspeech_training.model.ctc import ctc_losses
-from deepspeech_training.model.layers import dropout
 from deepspeech_training.model.lstm import LSTMState
 
 tfv1 = tf.compat.v1
@@ -187,19 +186,11 @@ def test_dropout_only_in_training_and_repeats(graph: tf.Graph) -> None:
     assert np.abs(steps[0][1] - steps[0][2]).max() > 1e-3  # and in each tower
 
 
-@pytest.mark.parametrize('rate', [0.05, 0.3])
-def test_dropout_drops_a_share_and_keeps_the_mean(rate: float, graph: tf.Graph) -> None:
-    with tfv1.Session(graph=graph) as session:
-        dropped = session.run(dropout('layer_2', tf.ones([400, 250]), rate, seed=1))
-    assert set(np.unique(dropped)) == {0, np.float32(1 / (1 - rate))}
-    assert (dropped == 0).mean() == pytest.approx(rate, abs=5 * np.sqrt(rate * (1 - rate) / dropped.size))
-
-
 @pytest.mark.parametrize('layer', range(6))
 def test_each_rate_has_its_place(layer: int, graph: tf.Graph) -> None:
     """Dropping almost everything at one place only: what comes behind it sees zeros."""
     rates = [0.0] * 6
-    rates[layer] = 0.999999
+    rates[layer] = 0.99999
     model = dataclasses.replace(SMALL, dropout=tuple(rates))  # type: ignore[arg-type]
     features = tf.constant(random_features([3, 2]))
     output = create_model(features, tf.constant([3, 2]), model, N_OUTPUT, training=True, lstm='hoisted', seed=4)

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from deepspeech_training.config import ModelConfig, ParallelConfig
 from deepspeech_training.errors import FlagError
-from deepspeech_training.model.lstm import LSTM_IMPLEMENTATIONS, LSTMState, choose_lstm, lstm_layer
+from deepspeech_training.model.lstm import LSTM_IMPLEMENTATIONS, LSTMState, choose_lstm, hoisted, lstm_layer
 from deepspeech_training.model.lstm.cudnn import opaque_params
 
 tfv1 = tf.compat.v1
@@ -124,6 +124,14 @@ def test_gradients(name: str, lengths: list[int], differentiate: str) -> None:
     """Against TensorFlow's own differentiation of plain operations."""
     case = make_case(lengths)
     assert_same(run(name, case, differentiate=differentiate), run('unrolled', case, differentiate=differentiate))
+
+
+def test_products_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What large models use."""
+    case = make_case([5, 3])
+    expected = run('hoisted', case)
+    monkeypatch.setattr(hoisted, '_LARGE', 0)
+    assert_same(run('hoisted', case), expected)
 
 
 def test_gradients_of_the_reference_are_slopes() -> None:

@@ -1,36 +1,35 @@
 """The LSTM for CPUs: everything that need not wait for the previous frame is taken out of the loop.
 
 Forward, the input's part of all gates is one product over all frames; the loop keeps the recurrent product. Backward,
-the factors of all pointwise derivatives are computed for all frames at once, the loop keeps one product, and the
-gradients of kernel and inputs are one product each over all frames. (`BlockLSTM`'s gradient adds a full-size weight
-gradient at every frame.)
+the loop keeps one product and one operation for all derivatives of a cell; the gradients of kernel and inputs are one
+product each over all frames. (`BlockLSTM`'s gradient adds a full-size weight gradient at every frame.)
 
-All products have the weights on the left, `[4n, n] x [n, batch]`, features x frames: TensorFlow multiplies narrow
-batches on a CPU about twice as fast that way.
+In the loops the weights are on the left, `[4n, n] x [n, batch]`, features x frames: on CPUs with AVX2 TensorFlow
+multiplies narrow batches about twice as fast that way, with AVX-512 as fast. `doc/performance.md` has the figures.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import tensorflow as tf
 
-from deepspeech_training.model.lstm.state import LSTMState, frame_mask, state_at
+from deepspeech_training.model.lstm.state import LSTMState, state_at
 
 tfv1 = tf.compat.v1
 
 _SHUT = 1e9  # added to a gate, it is 0 or 1 exactly whatever else it gets
 
+_LARGE = 2**25
+"""Bytes of recurrent weights above which four products of a quarter each are faster than one: more than caches hold."""
 
-class _Trace(NamedTuple):
-    """What the forward loop keeps for the backward one: TensorArrays over the frames."""
+Trace = dict[str, tf.TensorArray]
+"""What the forward loop keeps, by frame:
 
-    c: tf.TensorArray  # [n, batch]
-    h: tf.TensorArray  # [n, batch]
-    gates: tf.TensorArray  # [4n, batch]: sigmoids of all four (the second is not used)
-    ci: tf.TensorArray  # [n, batch]: tanh of the second
-    co: tf.TensorArray  # [n, batch]: tanh of the cell
+`h` and, for the backward loop, `c` `[n, batch]`, the initial ones first;
+`gates` `[4n, batch]`, the sigmoids of all four (the second is not used);
+`ci` `[n, batch]`, the tanh of the second; `co` `[n, batch]`, the tanh of the cell.
+"""
 
 
 def hoisted_lstm(
@@ -46,109 +45,134 @@ def hoisted_lstm(
     frames, batch = tf.unstack(tf.shape(inputs)[:2])
     if lengths is None:
         lengths = tf.fill([batch], frames)
-    mask = frame_mask(lengths, frames)
 
-    @tf.custom_gradient
     def lstm(
         inputs: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, c: tf.Tensor, h: tf.Tensor
     ) -> tuple[tuple[tf.Tensor, tf.Tensor], Callable[..., list[tf.Tensor]]]:
-        columns = tf.transpose(tf.reshape(inputs, [-1, inputs.shape[2]]))  # [n, frames * batch]
+        rows = tf.reshape(inputs, [-1, inputs.shape[2]])
         initial = LSTMState(tf.transpose(c), tf.transpose(h))
-        projected = _project_inputs(columns, kernel, bias, mask)
-        trace, last_c = _run_forward(projected, kernel, initial)
-        hs = trace.h.stack()
+        projected = _project(rows, lengths, frames, kernel, bias)
+        trace, last_c = _run_forward(projected, frames, kernel, initial, training)
+        outputs = tf.transpose(trace['h'].gather(tf.range(1, frames + 1)), [0, 2, 1])
 
         def gradient(dh: tf.Tensor, dc: tf.Tensor) -> list[tf.Tensor]:
-            dgates, dinitial = _run_backward(trace, kernel, initial, tf.transpose(dh, [0, 2, 1]), tf.transpose(dc))
-            return [*_parameter_gradients(dgates, columns, hs, kernel, initial), *map(tf.transpose, dinitial)]
+            dgates, dinitial = _run_backward(trace, kernel, tf.transpose(dh, [0, 2, 1]), tf.transpose(dc))
+            previous = tf.concat([h[tf.newaxis], outputs[:-1]], axis=0)
+            dinputs, dkernel, dbias = _parameter_gradients(dgates, rows, tf.reshape(previous, tf.shape(rows)), kernel)
+            return [tf.reshape(dinputs, tf.shape(inputs)), dkernel, dbias, *map(tf.transpose, dinitial)]
 
-        return (tf.transpose(hs, [0, 2, 1]), tf.transpose(last_c)), gradient
+        return (outputs, tf.transpose(last_c)), gradient
 
-    outputs, last_c = lstm(inputs, kernel, bias, state.c, state.h)
+    arguments = (inputs, kernel, bias, state.c, state.h)
+    outputs, last_c = tf.custom_gradient(lstm)(*arguments) if training else lstm(*arguments)[0]
     return outputs, LSTMState(last_c, state_at(lengths, state.h, outputs))
 
 
-def _project_inputs(columns: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, mask: tf.Tensor) -> tf.Tensor:
-    """The input's part of all gates, `[frames, 4n, batch]`.
+def _project(rows: tf.Tensor, lengths: tf.Tensor, frames: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
+    """What all gates get from elsewhere than the previous output, `[4n, frames * batch]`.
 
     Behind the end of an utterance input and output gate are shut and the forget gate is open: the cell keeps its
     value, the output is zero, and every derivative is zero without further ado.
+    Bias and `_SHUT` are two more rows of the kernel; to add them afterwards would take as long as a tenth of the
+    product.
     """
-    n_hidden = int(columns.shape[0])
-    frames, batch = tf.unstack(tf.shape(mask))
-    projected = tf.matmul(kernel[:n_hidden], columns, transpose_a=True)
-    shut = _SHUT * (tf.reshape(mask, [1, -1]) - 1)
-    by_gate = tf.concat([shut, tf.zeros_like(shut), -shut, shut], axis=0)  # [4, frames * batch]
-    gates = tf.reshape(projected, [4, n_hidden, -1]) + (tf.reshape(bias, [4, n_hidden, 1]) + by_gate[:, tf.newaxis])
-    return tf.transpose(tf.reshape(gates, [4 * n_hidden, frames, batch]), [1, 0, 2])
-
-
-def _run_forward(projected: tf.Tensor, kernel: tf.Tensor, initial: LSTMState) -> tuple[_Trace, tf.Tensor]:
-    """The forward loop; returns what it keeps and the last cell `[n, batch]`."""
     n = int(kernel.shape[1]) // 4
-    frames = tf.shape(projected)[0]
-    recurrent = tf.transpose(kernel[n:])  # a transposed factor inside the loop is 3 to 5 times slower
-    inputs = _array(frames).unstack(projected)
+    ended = tf.less_equal(lengths[tf.newaxis], tf.range(frames)[:, tf.newaxis])
+    ended = tf.reshape(tf.cast(ended, tf.float32), [-1, 1])
+    shut = tf.repeat([-_SHUT, 0.0, _SHUT, -_SHUT], n)
+    weights = tf.concat([kernel[:n], bias[tf.newaxis], shut[tf.newaxis]], axis=0)
+    rows = tf.concat([rows, tf.ones_like(ended), ended], axis=1)
+    return tf.matmul(weights, rows, transpose_a=True, transpose_b=True)
 
-    def body(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, trace: _Trace) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, _Trace]:
-        gates = inputs.read(t) + tf.matmul(recurrent, h)
+
+def _run_forward(
+    projected: tf.Tensor, frames: tf.Tensor, kernel: tf.Tensor, initial: LSTMState, training: bool
+) -> tuple[Trace, tf.Tensor]:
+    """The forward loop; returns what it keeps and the last cell `[n, batch]`."""
+    n, batch = int(kernel.shape[1]) // 4, tf.shape(initial.h)[1]
+    # A factor transposed inside the loop is 3 to 5 times slower.
+    recurrent = tf.split(tf.transpose(kernel[n:]), 4 if 16 * n * n > _LARGE else 1)
+
+    def body(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, trace: Trace) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, Trace]:
+        from_previous = tf.concat([tf.matmul(part, h) for part in recurrent], axis=0)
+        gates = tf.slice(projected, [0, t * batch], [4 * n, batch]) + from_previous
         opened = tf.sigmoid(gates)
+        i, _, f, o = tf.split(opened, 4)
         ci = tf.tanh(gates[n : 2 * n])
-        c = opened[2 * n : 3 * n] * c + opened[:n] * ci
-        co = tf.tanh(c)
-        h = opened[3 * n :] * co
-        values = _Trace(c, h, opened, ci, co)
-        return t + 1, c, h, _Trace(*(array.write(t, value) for array, value in zip(trace, values, strict=True)))
+        new_c = f * c + i * ci
+        co = tf.tanh(new_c)
+        new_h = o * co
+        new_c.set_shape(c.shape)
+        new_h.set_shape(h.shape)
+        values = {'c': new_c, 'h': new_h, 'gates': opened, 'ci': ci, 'co': co}
+        new_trace = {name: array.write(t + 1 if name in 'ch' else t, values[name]) for name, array in trace.items()}
+        return t + 1, new_c, new_h, new_trace
 
-    trace = _Trace(*(_array(frames) for _ in _Trace._fields))
+    trace = {'h': tf.TensorArray(tf.float32, size=frames + 1).write(0, initial.h)}
+    if training:
+        trace['c'] = tf.TensorArray(tf.float32, size=frames + 1).write(0, initial.c)
+        trace |= {name: tf.TensorArray(tf.float32, size=frames) for name in ('gates', 'ci', 'co')}
     _, c, _, trace = tfv1.while_loop(lambda t, *_: t < frames, body, [0, *initial, trace], back_prop=False)
     return trace, c
 
 
-def _run_backward(
-    trace: _Trace, kernel: tf.Tensor, initial: LSTMState, dhs: tf.Tensor, dc: tf.Tensor
-) -> tuple[tf.Tensor, LSTMState]:
+def _run_backward(trace: Trace, kernel: tf.Tensor, dhs: tf.Tensor, dc: tf.Tensor) -> tuple[tf.Tensor, LSTMState]:
     """The backward loop.
 
     `dhs` `[frames, n, batch]`: derivatives by the outputs. `dc` `[n, batch]`: by the last cell.
-    Returns the derivatives by the gates before their nonlinearity, `[frames, 4n, batch]`, and by the initial state.
+    Returns the derivatives by the gates before their nonlinearity, `[4n, frames * batch]`, and by the initial state.
+
+    The derivatives of one frame are those of TensorFlow's `LSTMBlockCellGrad`, which has no product in it. To that
+    operation our features are the batch and our batch is the features; it puts the four gates side by side,
+    `[n, 4 * batch]`, which read as `[4n, batch]` has the gates of each unit next to each other.
     """
     n = int(kernel.shape[1]) // 4
-    frames = tf.shape(dhs)[0]
-    gates, ci, co = trace.gates.stack(), trace.ci.stack(), trace.co.stack()
-    i, f, o = gates[:, :n], gates[:, 2 * n : 3 * n], gates[:, 3 * n :]
-    previous_c = tf.concat([initial.c[tf.newaxis], trace.c.stack()[:-1]], axis=0)
-    slopes = tf.concat([ci * i * (1 - i), i * (1 - ci * ci), previous_c * f * (1 - f), co * o * (1 - o)], axis=1)
-    from_h, through_f, from_gates = (_array(frames).unstack(x) for x in (o * (1 - co * co), f, slopes))
-    from_outputs = _array(frames).unstack(dhs)
+    frames, _, batch = tf.unstack(tf.shape(dhs))
+    by_unit = tf.reshape(tf.transpose(tf.reshape(kernel[n:], [n, 4, n]), [0, 2, 1]), [n, 4 * n])
+    from_outputs = tf.TensorArray(tf.float32, size=frames).unstack(dhs)
+    # What describes the cell's own product, of which only the shapes matter.
+    unused = {'x': tf.zeros([n, 1]), 'w': tf.zeros([1 + batch, 4 * batch]), 'b': tf.zeros([4 * batch])}
+    unused |= {name: tf.zeros([batch]) for name in ('wci', 'wcf', 'wco')}
 
     def body(
         t: tf.Tensor, dc: tf.Tensor, dh: tf.Tensor, kept: tf.TensorArray
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.TensorArray]:
-        dh = dh + from_outputs.read(t)
-        dc = dc + dh * from_h.read(t)
-        dgates = tf.concat([dc, dc, dc, dh], axis=0) * from_gates.read(t)
-        return t - 1, dc * through_f.read(t), tf.matmul(kernel[n:], dgates), kept.write(t, dgates)
+        i, _, f, o = tf.split(trace['gates'].read(t), 4)
+        previous_c = trace['c'].read(t)
+        cell = tf.raw_ops.LSTMBlockCellGrad(
+            cs_prev=previous_c,
+            h_prev=previous_c,
+            i=i,
+            cs=previous_c,
+            f=f,
+            o=o,
+            ci=trace['ci'].read(t),
+            co=trace['co'].read(t),
+            cs_grad=dc,
+            h_grad=dh + from_outputs.read(t),
+            use_peephole=False,
+            **unused,
+        )
+        new_dh = tf.matmul(by_unit, tf.reshape(cell.dicfo, [4 * n, batch]))
+        new_dh.set_shape(dh.shape)
+        cell.cs_prev_grad.set_shape(dc.shape)
+        return t - 1, cell.cs_prev_grad, new_dh, kept.write(t, cell.dicfo)
 
-    start = [frames - 1, dc, tf.zeros_like(dc), _array(frames)]
+    start = [frames - 1, dc, tf.zeros_like(dc), tf.TensorArray(tf.float32, size=frames)]
     _, dc, dh, dgates = tfv1.while_loop(lambda t, *_: t >= 0, body, start, back_prop=False)
-    return dgates.stack(), LSTMState(dc, dh)
+    dgates = tf.transpose(tf.reshape(dgates.stack(), [frames, n, 4, batch]), [2, 1, 0, 3])
+    return tf.reshape(dgates, [4 * n, -1]), LSTMState(dc, dh)
 
 
 def _parameter_gradients(
-    dgates: tf.Tensor, columns: tf.Tensor, hs: tf.Tensor, kernel: tf.Tensor, initial: LSTMState
+    dgates: tf.Tensor, rows: tf.Tensor, previous: tf.Tensor, kernel: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
-    """Derivatives by inputs `[frames, batch, n]`, kernel and bias."""
-    n = int(columns.shape[0])
-    frames, _, batch = tf.unstack(tf.shape(hs))
-    dgates = tf.reshape(tf.transpose(dgates, [1, 0, 2]), [4 * n, -1])
-    previous_h = tf.concat([initial.h[tf.newaxis], hs[:-1]], axis=0)
-    previous_h = tf.reshape(tf.transpose(previous_h, [1, 0, 2]), [n, -1])
-    dinputs = tf.transpose(tf.matmul(kernel[:n], dgates))
-    # [4n, frames] x [frames, 2n] and its transpose: faster than the product in the kernel's own orientation.
-    dkernel = tf.transpose(tf.matmul(dgates, tf.concat([columns, previous_h], axis=0), transpose_b=True))
-    return tf.reshape(dinputs, [frames, batch, n]), dkernel, tf.reduce_sum(dgates, axis=1)
+    """Derivatives by inputs `[frames * batch, n]`, kernel and bias.
 
-
-def _array(frames: tf.Tensor) -> tf.TensorArray:
-    return tf.TensorArray(tf.float32, size=frames)
+    `dgates`: `[4n, frames * batch]`. `rows`, `previous`: `[frames * batch, n]`, inputs and previous outputs.
+    """
+    n = int(rows.shape[1])
+    dkernel = tf.matmul(tf.concat([rows, previous], axis=1), dgates, transpose_a=True, transpose_b=True)
+    with tf.control_dependencies([dkernel]):  # side by side they would fight for the caches
+        dinputs = tf.matmul(dgates, kernel[:n], transpose_a=True, transpose_b=True)
+    return dinputs, dkernel, tf.reduce_sum(dgates, axis=1)

@@ -1,0 +1,88 @@
+"""One feed-forward layer: windows, dropout, and its own gradient."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from deepspeech_training.config import ModelConfig
+from deepspeech_training.model.layers import dense, dropout, windows
+
+tfv1 = tf.compat.v1
+
+
+@pytest.mark.parametrize('rate', [0.05, 0.3])
+def test_dropout_drops_a_share_and_keeps_the_mean(rate: float, graph: tf.Graph) -> None:
+    with tfv1.Session(graph=graph) as session:
+        dropped = session.run(dropout('layer_2', tf.ones([400, 250]), rate, seed=1))
+    assert np.unique(dropped) == pytest.approx([0, 1 / (1 - rate)], rel=1e-4)
+    assert (dropped == 0).mean() == pytest.approx(rate, abs=5 * np.sqrt(rate * (1 - rate) / dropped.size))
+
+
+@pytest.mark.parametrize('size', [1, 2, 3, 4, 5])
+def test_dropout_of_few(size: int, graph: tf.Graph) -> None:
+    """Four decisions come from one random number."""
+    dropped = dropout('layer_2', tf.ones([size]), 0.5, seed=1)
+    with tfv1.Session(graph=graph) as session:
+        steps = [session.run(dropped) for _ in range(30)]
+    assert {step.shape for step in steps} == {(size,)}
+    assert all(set(np.stack(steps)[:, place]) == {0, 2} for place in range(size))
+
+
+def test_neighbours_are_dropped_independently(graph: tf.Graph) -> None:
+    with tfv1.Session(graph=graph) as session:
+        kept = session.run(dropout('layer_2', tf.ones([200000]), 0.5, seed=1)) > 0
+    for distance in (1, 2, 3, 4, 8):
+        same = (kept[distance:] == kept[:-distance]).mean()
+        assert same == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(kept.size)), distance
+
+
+@pytest.mark.parametrize('rate', [0.0, 0.4])
+def test_gradient_of_a_layer(rate: float, graph: tf.Graph) -> None:
+    """Against the definition; negative, clipped, dropped and passed units all occur."""
+    random = np.random.default_rng(7)
+    model = ModelConfig(n_hidden=40, relu_clip=0.5)
+    x, upstream = (random.normal(size=[30, size]).astype(np.float32) for size in (12, 40))
+    inputs = tf.constant(x)
+    outputs = dense('layer_2', inputs, model, rate, seed=3)
+    weights, bias = tfv1.trainable_variables()
+    gradients = tf.gradients(outputs, [inputs, weights, bias], upstream)
+    with tfv1.Session(graph=graph) as session:
+        session.run(tfv1.global_variables_initializer())
+        bias.load(random.normal(size=40).astype(np.float32), session)
+        y, w, b, by_inputs, by_weights, by_bias = session.run([outputs, weights, bias, *gradients])
+    scale = 1 / (1 - rate)
+    linear = x @ w + b
+    expected = np.clip(linear, 0, 0.5) * scale
+    dropped = (y == 0) & (linear > 0)
+    assert dropped.mean() == pytest.approx((linear > 0).mean() * rate, abs=0.1)
+    np.testing.assert_allclose(y, np.where(dropped, 0, expected), rtol=1e-4, atol=1e-5)
+    passes = (linear > 0) & (linear < 0.5) & ~dropped
+    assert 0.02 < passes.mean() < 0.5
+    inner = np.where(passes, upstream * scale, 0)
+    np.testing.assert_allclose(by_inputs, inner @ w.T, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(by_weights, x.T @ inner, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(by_bias, inner.sum(axis=0), rtol=1e-3, atol=1e-4)
+
+
+def test_layer_norm_comes_before_dropout(graph: tf.Graph) -> None:
+    model = dataclasses.replace(ModelConfig(n_hidden=200), layer_norm=True)
+    outputs = dense('layer_2', tf.random.normal([50, 10], seed=2), model, 0.5, seed=3)
+    with tfv1.Session(graph=graph) as session:
+        session.run(tfv1.global_variables_initializer())
+        kept = session.run(outputs)
+    assert (kept == 0).mean() == pytest.approx(0.5, abs=0.05)
+    assert kept.mean() == pytest.approx(0, abs=0.1)
+    assert (kept**2).mean() == pytest.approx(2, abs=0.3)  # variance 1, doubled for half of the units
+
+
+def test_windows_are_frames_in_context(graph: tf.Graph) -> None:
+    features = np.random.default_rng(1).normal(size=[2, 4, 26]).astype(np.float32)
+    with tfv1.Session(graph=graph) as session:
+        computed = session.run(windows(tf.constant(features)))
+    padded = np.pad(features, [(0, 0), (9, 9), (0, 0)])
+    expected = [padded[row, t : t + 19].reshape(-1) for t in range(4) for row in range(2)]
+    np.testing.assert_array_equal(computed, expected)
