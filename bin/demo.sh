@@ -9,9 +9,9 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 PYTHON=${PYTHON:-python3}
 DEMO_DIR=${DEMO_DIR:-demo}
-DEMO_UTTERANCES=${DEMO_UTTERANCES:-2500}
+DEMO_UTTERANCES=${DEMO_UTTERANCES:-2800}
 DEMO_EPOCHS=${DEMO_EPOCHS:-10}
-DEMO_N_HIDDEN=${DEMO_N_HIDDEN:-256}
+DEMO_N_HIDDEN=${DEMO_N_HIDDEN:-192}
 readonly CORPUS=$DEMO_DIR/corpus
 
 title() { printf '\n== %s\n' "$*"; }
@@ -44,15 +44,16 @@ main() {
   common=(--n_hidden "$DEMO_N_HIDDEN" --checkpoint_dir "$DEMO_DIR/checkpoints")
 
   title "A corpus: home commands, spoken by eSpeak NG ($CORPUS)"
-  run "$PYTHON" bin/make_espeak_corpus.py "$CORPUS" --grammar data/demo/home.gram --utterances "$DEMO_UTTERANCES"
+  run "$PYTHON" bin/make_espeak_corpus.py "$CORPUS" --grammar data/demo/home.gram \
+    --utterances "$DEMO_UTTERANCES" --dev_share 0.06 --test_share 0.08 --rates 140,165,190 --pitches 25,45,65,85
 
   title 'Training, then testing on voices that are not in the training data, then exporting'
   rm -rf "$DEMO_DIR/checkpoints" "$DEMO_DIR/summaries" "$DEMO_DIR/export"
   run "$PYTHON" DeepSpeech.py \
     --train_files "$CORPUS/train.csv" --dev_files "$CORPUS/dev.csv" --test_files "$CORPUS/test.csv" \
     "${common[@]}" ${towers[@]+"${towers[@]}"} \
-    --epochs "$DEMO_EPOCHS" --train_batch_size 8 --dev_batch_size 32 --test_batch_size 32 --beam_width 32 \
-    --learning_rate 0.001 --dropout_rate 0.05 --shuffle_batches \
+    --epochs "$DEMO_EPOCHS" --train_batch_size 4 --dev_batch_size 32 --test_batch_size 32 --beam_width 32 \
+    --learning_rate 0.0015 --dropout_rate 0.1 --shuffle_batches \
     --summary_dir "$DEMO_DIR/summaries" --export_dir "$DEMO_DIR/export"
 
   mapfile -t answer < <(first_test_file)

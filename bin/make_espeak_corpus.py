@@ -42,6 +42,7 @@ TRAIN_VOICES = (
 DEV_VOICES = 'm2,f3,Nguyen'
 TEST_VOICES = 'm5,f5,paul'
 ALPHABET = ROOT / 'data' / 'alphabet.txt'
+NAMED_VOICES = 8  # more of them are in corpus.json
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -171,9 +172,10 @@ def list_voices(espeak: Espeak) -> None:
 
 def report(folder: str, summaries: dict[str, Summary]) -> None:
     for split, summary in summaries.items():
+        names = f' ({", ".join(summary.voices)})' if len(summary.voices) <= NAMED_VOICES else ''
         print(
             f'{os.path.join(folder, split)}.csv: {summary.utterances} utterances, {summary.seconds / 3600:.2f} hours, '
-            f'{summary.sentences} different sentences, {len(summary.voices)} voices: {", ".join(summary.voices)}'
+            f'{summary.sentences} different sentences, {len(summary.voices)} voices{names}'
         )
 
 
