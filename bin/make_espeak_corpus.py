@@ -22,17 +22,17 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.append(str(ROOT))  # so that it runs in a checkout that is not installed
 
-from espeak_corpus.corpus import CorpusFolder, Size, Summary, make_corpus
-from espeak_corpus.grammar import Grammar
-from espeak_corpus.library import PITCHES, RATES, Espeak
-from espeak_corpus.plan import SPLITS, Plan
-from espeak_corpus.reading import read_text
-from espeak_corpus.sentences import GrammarSentences, SentenceList, SentenceSource
-from espeak_corpus.voices import PLAIN, check_disjoint, check_name, parse_voices
+from espeak_corpus.corpus import CorpusFolder, Size, Summary, make_corpus  # noqa: E402
+from espeak_corpus.grammar import Grammar  # noqa: E402
+from espeak_corpus.library import PITCHES, RATES, Espeak  # noqa: E402
+from espeak_corpus.plan import SPLITS, Plan  # noqa: E402
+from espeak_corpus.reading import read_text  # noqa: E402
+from espeak_corpus.sentences import GrammarSentences, SentenceList, SentenceSource  # noqa: E402
+from espeak_corpus.voices import PLAIN, check_disjoint, check_name, parse_voices  # noqa: E402
 
-from deepspeech_training import log
-from deepspeech_training.errors import FlagError, UserError
-from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training import log  # noqa: E402
+from deepspeech_training.errors import FlagError, UserError  # noqa: E402
+from deepspeech_training.text.alphabet import Alphabet  # noqa: E402
 
 # Speakers that sound like people, and of variants that hardly differ (adam, benjamin) only one.
 TRAIN_VOICES = (
