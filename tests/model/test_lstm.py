@@ -12,6 +12,7 @@ from deepspeech_training.config import ModelConfig, ParallelConfig
 from deepspeech_training.errors import FlagError
 from deepspeech_training.model.lstm import LSTM_IMPLEMENTATIONS, LSTMState, choose_lstm, hoisted, lstm_layer
 from deepspeech_training.model.lstm.cudnn import opaque_params
+from deepspeech_training.model.lstm.orientation import Columns, Orientation, Rows
 
 tfv1 = tf.compat.v1
 
@@ -126,12 +127,17 @@ def test_gradients(name: str, lengths: list[int], differentiate: str) -> None:
     assert_same(run(name, case, differentiate=differentiate), run('unrolled', case, differentiate=differentiate))
 
 
-def test_products_in_parts_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What large models use."""
-    case = make_case([5, 3])
-    expected = run('hoisted', case)
-    monkeypatch.setattr(hoisted, '_LARGE', 0)
-    assert_same(run('hoisted', case), expected)
+@pytest.mark.parametrize('large', [0, 2**25], ids=['in parts', 'whole'])
+@pytest.mark.parametrize('orientation', [Rows(), Columns()], ids=['rows', 'columns'])
+@pytest.mark.parametrize('lengths', LENGTHS.values(), ids=LENGTHS.keys())
+def test_hoisted_on_every_cpu(
+    lengths: list[int], orientation: Orientation, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What is chosen by the kind of CPU and the size of the model."""
+    monkeypatch.setattr(hoisted, 'choose_orientation', lambda: orientation)
+    monkeypatch.setattr('deepspeech_training.model.lstm.orientation.LARGE', large)
+    case = make_case(lengths)
+    assert_same(run('hoisted', case), run('unrolled', case))
 
 
 def test_gradients_of_the_reference_are_slopes() -> None:

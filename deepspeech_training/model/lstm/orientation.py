@@ -1,0 +1,159 @@
+"""Two ways to lay out one frame of the hoisted LSTM, for two kinds of CPU.
+
+As rows a frame is `[batch, n]` and stands left of the weights; as columns it is `[n, batch]` and stands right of them.
+A batch is narrow, and TensorFlow's product is not equally fast for both: with AVX2 `[4n, n] x [n, batch]` takes about
+half the time of `[batch, n] x [n, 4n]`; with AVX-512 both are as fast, and rows save the transpositions.
+`doc/performance.md` has the figures.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from pathlib import Path
+
+import tensorflow as tf
+
+LARGE = 2**25
+"""Bytes of recurrent weights above which four products of a quarter each are faster than one: more than caches hold."""
+
+
+class Orientation(ABC):
+    """How a frame of `n` units is laid out, and the products with it.
+
+    Where `rows` are mentioned they are all frames of a batch, `[frames * batch, ...]`, whatever the orientation.
+    """
+
+    gate_axis: int
+    """The axis of a frame along which the gates follow each other."""
+
+    @abstractmethod
+    def turn(self, states: tf.Tensor) -> tf.Tensor:
+        """`[..., batch, n]` to this layout, or back."""
+
+    @abstractmethod
+    def project(self, rows: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        """All frames' product of `rows` `[frames * batch, k]` and `weights` `[k, 4n]`."""
+
+    @abstractmethod
+    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+        """Frame `t` of what `project` gave: all gates."""
+
+    @abstractmethod
+    def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
+        """What `forward` wants of the recurrent weights `[n, 4n]`; made once, outside the loop."""
+
+    @abstractmethod
+    def forward(self, h: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
+        """All gates of one frame from the outputs of the one before."""
+
+    @abstractmethod
+    def backward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
+        """What `backward` wants of the recurrent weights `[n, 4n]`; made once, outside the loop."""
+
+    @abstractmethod
+    def backward(self, dgates: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
+        """The derivatives by the outputs of the frame before, from `LSTMBlockCellGrad`'s `dicfo`."""
+
+    @abstractmethod
+    def gradients(
+        self, dgates: tf.Tensor, rows: tf.Tensor, from_inputs: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        """Derivatives by inputs `[frames * batch, n]`, by the kernel `[2n, 4n]` and by the bias `[4n]`.
+
+        `dgates`: `dicfo` of all frames, one after the other. `rows`: inputs beside previous outputs, 2n wide.
+        `from_inputs`: the inputs' part of the kernel, `[n, 4n]`.
+        """
+
+
+class Rows(Orientation):
+    """A frame is `[batch, n]`."""
+
+    gate_axis = 1
+
+    def turn(self, states: tf.Tensor) -> tf.Tensor:
+        return states
+
+    def project(self, rows: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(rows, weights)
+
+    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+        return tf.slice(projected, [t * batch, 0], [batch, projected.shape[1]])
+
+    def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
+        return tf.split(recurrent, _parts(recurrent), axis=1)
+
+    def forward(self, h: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
+        return tf.concat([tf.matmul(h, part) for part in weights], axis=1)
+
+    def backward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
+        return tf.split(tf.transpose(recurrent), _parts(recurrent))
+
+    def backward(self, dgates: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
+        parts = tf.split(dgates, len(weights), axis=1)
+        return tf.add_n([tf.matmul(part, weight) for part, weight in zip(parts, weights, strict=True)])
+
+    def gradients(
+        self, dgates: tf.Tensor, rows: tf.Tensor, from_inputs: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        dgates = tf.reshape(dgates, [-1, from_inputs.shape[1]])
+        dkernel = tf.matmul(rows, dgates, transpose_a=True)
+        with tf.control_dependencies([dkernel]):  # side by side they would fight for the caches
+            dinputs = tf.matmul(dgates, from_inputs, transpose_b=True)
+        return dinputs, dkernel, tf.raw_ops.BiasAddGrad(out_backprop=dgates)
+
+
+class Columns(Orientation):
+    """A frame is `[n, batch]`.
+
+    To `LSTMBlockCellGrad` the units are then a batch and the batch is units. It puts the four gates side by side,
+    `[n, 4 * batch]`; read as `[4n, batch]` this has the four gates of a unit next to each other.
+    """
+
+    gate_axis = 0
+
+    def turn(self, states: tf.Tensor) -> tf.Tensor:
+        return tf.linalg.matrix_transpose(states)
+
+    def project(self, rows: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
+        return tf.matmul(weights, rows, transpose_a=True, transpose_b=True)
+
+    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
+        return tf.slice(projected, [0, t * batch], [projected.shape[0], batch])
+
+    def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
+        # A factor transposed inside the loop is 3 to 5 times slower.
+        return tf.split(tf.transpose(recurrent), _parts(recurrent))
+
+    def forward(self, h: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
+        return tf.concat([tf.matmul(part, h) for part in weights], axis=0)
+
+    def backward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
+        n = int(recurrent.shape[0])
+        by_unit = tf.transpose(tf.reshape(recurrent, [n, 4, n]), [0, 2, 1])
+        return [tf.reshape(by_unit, [n, 4 * n])]
+
+    def backward(self, dgates: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
+        return tf.matmul(weights[0], tf.reshape(dgates, [weights[0].shape[1], -1]))
+
+    def gradients(
+        self, dgates: tf.Tensor, rows: tf.Tensor, from_inputs: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        n = int(from_inputs.shape[0])
+        frames = tf.shape(dgates)[0]
+        dgates = tf.transpose(tf.reshape(dgates, [frames, n, 4, -1]), [2, 1, 0, 3])
+        dgates = tf.reshape(dgates, [4 * n, -1])
+        dkernel = tf.matmul(rows, dgates, transpose_a=True, transpose_b=True)
+        with tf.control_dependencies([dkernel]):  # side by side they would fight for the caches
+            dinputs = tf.matmul(dgates, from_inputs, transpose_a=True, transpose_b=True)
+        return dinputs, dkernel, tf.reduce_sum(dgates, axis=1)
+
+
+def choose_orientation() -> Orientation:
+    """Rows on a CPU with AVX-512, columns on every other."""
+    cpuinfo = Path('/proc/cpuinfo')
+    has_avx512 = cpuinfo.exists() and ' avx512f ' in cpuinfo.read_text(encoding='ascii', errors='replace')
+    return Rows() if has_avx512 else Columns()
+
+
+def _parts(recurrent: tf.Tensor) -> int:
+    return 4 if 4 * int(recurrent.shape[0]) * int(recurrent.shape[1]) > LARGE else 1
