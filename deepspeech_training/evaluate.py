@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 from collections import deque
@@ -178,4 +179,6 @@ def write_json(path: str, transcriptions: Sequence[Transcription]) -> None:
             json.dump(rows, file, ensure_ascii=False, indent=2)
         os.replace(f'{path}.tmp', path)
     except OSError as error:
+        with contextlib.suppress(OSError):
+            os.remove(f'{path}.tmp')
         raise UserError(f'--test_output_file: cannot write {path}: {error}') from None

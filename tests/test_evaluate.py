@@ -124,6 +124,14 @@ def test_json_is_utf_8_with_deepspeechs_fields_worst_first(tmp_path: Path) -> No
     }
 
 
-def test_a_report_that_cannot_be_written_leaves_the_old_one(tmp_path: Path) -> None:
-    with pytest.raises(UserError, match='--test_output_file'):
-        write_json(str(tmp_path / 'none' / 'out.json'), transcriptions())
+def test_the_folder_of_the_report_is_made(tmp_path: Path) -> None:
+    write_json(str(tmp_path / 'new' / 'out.json'), transcriptions())
+    assert (tmp_path / 'new' / 'out.json').exists()
+
+
+def test_a_report_that_cannot_be_written_leaves_what_is_there(tmp_path: Path) -> None:
+    (tmp_path / 'out.json').mkdir()
+    (tmp_path / 'out.json' / 'mine').write_text('precious')
+    with pytest.raises(UserError, match=r'--test_output_file.*out\.json'):
+        write_json(str(tmp_path / 'out.json'), transcriptions())
+    assert (tmp_path / 'out.json' / 'mine').read_text() == 'precious'

@@ -181,7 +181,7 @@ def test_bad_steps_that_are_not_in_a_row_do_not_end_training(tmp_path: Path) -> 
 
 
 def test_plateau_reloads_the_best_and_lowers_the_learning_rate(tmp_path: Path) -> None:
-    config = toy_config(tmp_path, train=4, dev=2, epochs=5)
+    config = toy_config(tmp_path, train=4, dev=2, epochs=6)
     config = replace(
         config,
         optimizer=replace(config.optimizer, learning_rate=0.01),

@@ -93,6 +93,7 @@ class InputPipeline:
         timed = tf.data.Dataset.zip((_clock(), batches.prefetch(process_ahead), _clock()))
         return timed.with_options(options)
 
+    @tf.autograph.experimental.do_not_convert  # there is nothing to convert, and the conversion writes files
     def _load_rows(self, position: tf.Tensor) -> _Rows:
         name, audio, labels, seconds = tf.numpy_function(
             self._loader.load_for_tensorflow, [position], [tf.string, tf.float32, tf.int32, tf.float32]
@@ -168,7 +169,8 @@ def _cores() -> int:
 
 def _clock() -> tf.data.Dataset:
     """The time of each call, in seconds, without an end."""
-    return tf.data.Dataset.from_tensors(0).repeat().map(lambda _: tf.timestamp())
+    now = tf.autograph.experimental.do_not_convert(lambda _: tf.timestamp())
+    return tf.data.Dataset.from_tensors(0).repeat().map(now)
 
 
 def _filler() -> _Rows:
