@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from deepspeech_training.config import ModelConfig, ParallelConfig
 from deepspeech_training.errors import FlagError
 from deepspeech_training.model.lstm import LSTM_IMPLEMENTATIONS, LSTMState, choose_lstm, hoisted, lstm_layer
 from deepspeech_training.model.lstm.cudnn import opaque_params
-from deepspeech_training.model.lstm.orientation import Columns, Orientation, Rows
+from deepspeech_training.model.lstm.orientation import Columns, Orientation, Rows, choose_orientation
 
 tfv1 = tf.compat.v1
 
@@ -134,10 +135,15 @@ def test_hoisted_on_every_cpu(
     lengths: list[int], orientation: Orientation, large: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What is chosen by the kind of CPU and the size of the model."""
-    monkeypatch.setattr(hoisted, 'choose_orientation', lambda: orientation)
+    monkeypatch.setattr(hoisted, 'choose_orientation', lambda n_hidden: orientation)
     monkeypatch.setattr('deepspeech_training.model.lstm.orientation.LARGE', large)
     case = make_case(lengths)
     assert_same(run('hoisted', case), run('unrolled', case))
+
+
+def test_orientation_of_large_models() -> None:
+    assert isinstance(choose_orientation(2048), Columns)
+    assert isinstance(choose_orientation(64), Rows) == (' avx512f ' in Path('/proc/cpuinfo').read_text())
 
 
 def test_gradients_of_the_reference_are_slopes() -> None:

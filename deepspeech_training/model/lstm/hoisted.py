@@ -38,7 +38,7 @@ def hoisted_lstm(
     """See `state.LSTM`."""
     n = int(kernel.shape[1]) // 4
     frames, batch = tf.unstack(tf.shape(inputs)[:2])
-    orientation = choose_orientation()
+    orientation = choose_orientation(n)
     ended = tf.zeros([frames * batch, 1]) if lengths is None else _ended(lengths, frames)
 
     def lstm(
@@ -101,8 +101,8 @@ def _run_forward(
 
     def body(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, trace: Trace) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, Trace]:
         gates = orientation.frame(projected, t, batch) + orientation.forward(h, weights)
-        i, _, f, o = tf.split(tf.sigmoid(gates), 4, axis=axis)
-        ci = tf.tanh(tf.split(gates, 4, axis=axis)[1])
+        i, ci, f, o = tf.split(gates, 4, axis=axis)
+        i, ci, f, o = tf.sigmoid(i), tf.tanh(ci), tf.sigmoid(f), tf.sigmoid(o)
         new_c = f * c + i * ci
         co = tf.tanh(new_c)
         new_h = o * co

@@ -1,9 +1,9 @@
 """Two ways to lay out one frame of the hoisted LSTM, for two kinds of CPU.
 
 As rows a frame is `[batch, n]` and stands left of the weights; as columns it is `[n, batch]` and stands right of them.
-A batch is narrow, and TensorFlow's product is not equally fast for both: with AVX2 `[4n, n] x [n, batch]` takes about
-half the time of `[batch, n] x [n, 4n]`; with AVX-512 both are as fast, and rows save the transpositions.
-`doc/performance.md` has the figures.
+A batch is narrow, and TensorFlow's product is not equally fast for both. With AVX2 `[4n, n] x [n, batch]` takes half
+the time of `[batch, n] x [n, 4n]`. With AVX-512 rows are at least as fast and save the transpositions, as long as the
+weights stay in the caches. `doc/performance.md` has the figures.
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from pathlib import Path
 
 import tensorflow as tf
 
+SMALL = 2**23
+"""Bytes of recurrent weights up to which rows are faster on a CPU with AVX-512."""
+
 LARGE = 2**25
-"""Bytes of recurrent weights above which four products of a quarter each are faster than one: more than caches hold."""
+"""Bytes of recurrent weights above which four products of a quarter each are faster than one."""
 
 
 class Orientation(ABC):
@@ -80,17 +83,16 @@ class Rows(Orientation):
         return tf.slice(projected, [t * batch, 0], [batch, projected.shape[1]])
 
     def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
-        return tf.split(recurrent, _parts(recurrent), axis=1)
+        return [recurrent]
 
     def forward(self, h: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
-        return tf.concat([tf.matmul(h, part) for part in weights], axis=1)
+        return tf.matmul(h, weights[0])
 
     def backward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
-        return tf.split(tf.transpose(recurrent), _parts(recurrent))
+        return [tf.transpose(recurrent)]  # a factor transposed inside the loop is 3 to 5 times slower
 
     def backward(self, dgates: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
-        parts = tf.split(dgates, len(weights), axis=1)
-        return tf.add_n([tf.matmul(part, weight) for part, weight in zip(parts, weights, strict=True)])
+        return tf.matmul(dgates, weights[0])
 
     def gradients(
         self, dgates: tf.Tensor, rows: tf.Tensor, from_inputs: tf.Tensor
@@ -121,8 +123,7 @@ class Columns(Orientation):
         return tf.slice(projected, [0, t * batch], [projected.shape[0], batch])
 
     def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
-        # A factor transposed inside the loop is 3 to 5 times slower.
-        return tf.split(tf.transpose(recurrent), _parts(recurrent))
+        return tf.split(tf.transpose(recurrent), 4 if recurrent_bytes(int(recurrent.shape[0])) > LARGE else 1)
 
     def forward(self, h: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
         return tf.concat([tf.matmul(part, h) for part in weights], axis=0)
@@ -148,12 +149,13 @@ class Columns(Orientation):
         return dinputs, dkernel, tf.reduce_sum(dgates, axis=1)
 
 
-def choose_orientation() -> Orientation:
-    """Rows on a CPU with AVX-512, columns on every other."""
+def choose_orientation(n_hidden: int) -> Orientation:
+    """Rows for a small model on a CPU with AVX-512, else columns."""
     cpuinfo = Path('/proc/cpuinfo')
     has_avx512 = cpuinfo.exists() and ' avx512f ' in cpuinfo.read_text(encoding='ascii', errors='replace')
-    return Rows() if has_avx512 else Columns()
+    return Rows() if has_avx512 and recurrent_bytes(n_hidden) <= SMALL else Columns()
 
 
-def _parts(recurrent: tf.Tensor) -> int:
-    return 4 if 4 * int(recurrent.shape[0]) * int(recurrent.shape[1]) > LARGE else 1
+def recurrent_bytes(n_hidden: int) -> int:
+    """Size of the recurrent weights `[n_hidden, 4 * n_hidden]`."""
+    return 4 * n_hidden * 4 * n_hidden
