@@ -94,7 +94,7 @@ def run_worker(command: list[str], shape: list[int], steps: int, args: argparse.
     done = subprocess.run([*command, *options], capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f'{" ".join(command)} failed:\n{done.stderr}')
-    return json.loads(done.stdout.splitlines()[-1])  # type: ignore[no-any-return]
+    return json.loads(done.stdout.splitlines()[-1])
 
 
 def measure(args: argparse.Namespace) -> dict[str, Any]:
@@ -150,7 +150,7 @@ def constant_batch(rows: int, frames: int, static: bool) -> Any:
 
     def given(value: Any) -> tf.Tensor:
         array = np.asarray(value)
-        shape = array.shape if static else [None] * array.ndim
+        shape: list[int | None] = list(array.shape) if static else [None] * array.ndim
         if array.ndim == 3 and not static:
             shape = [None, None, N_INPUT]
         return tf.compat.v1.placeholder_with_default(array, shape)

@@ -81,7 +81,8 @@ EXPORT_GROUP = Group(
     (
         Flag('export_dir', 'path', '', 'export.export_dir',
              'Folder to export the model to. Without it nothing is exported.'),
-        Flag('remove_export', 'boolean', False, 'export.remove_export', 'Remove the files of earlier exports there, once the new one is written.', needs=EXPORT),
+        Flag('remove_export', 'boolean', False, 'export.remove_export',
+             'Remove the files of earlier exports there, once the new one is written.', needs=EXPORT),
         Flag('export_file_name', 'string', 'output_graph', 'export.file_name',
              'Name of the exported file, without .pb.', needs=EXPORT),
         Flag('export_batch_size', 'integer', 1, 'export.batch_size',
