@@ -201,7 +201,7 @@ main() {
   read -r TF_NAME TF_VERSION PY_TAG MACHINE SITE <<<"$environment"
   choose_transports
   KEY=$TF_NAME-$TF_VERSION-$PY_TAG-$MACHINE-$TRANSPORTS
-  CACHE=${XDG_CACHE_HOME:-$HOME/.cache}/deepspeech-training/horovod/$KEY
+  CACHE=${XDG_CACHE_HOME:-~/.cache}/deepspeech-training/horovod/$KEY
   local marker=$SITE/horovod/built_for.txt wheels reason
   if ! $REBUILD && [ -e "$marker" ] && [ "$(cat "$marker")" = "$KEY" ]; then
     say "Horovod $HOROVOD_VERSION for $KEY is installed"
