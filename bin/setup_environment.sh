@@ -68,7 +68,7 @@ choose_tensorflow() {
 
 # What an installation depends on, as one line.
 fingerprint() {
-  printf '%s %s %s\n' "$1" "$TENSORFLOW" "$(cat setup.py pyproject.toml requirements/*.txt | sha256sum | cut -d ' ' -f 1)"
+  printf '%s %s %s\n' "$1" "$TENSORFLOW" "$(cat setup.py requirements/*.txt | sha256sum | cut -d ' ' -f 1)"
 }
 
 main() {
