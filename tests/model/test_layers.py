@@ -24,7 +24,7 @@ def test_dropout_drops_a_share_and_keeps_the_mean(rate: float, graph: tf.Graph) 
 
 @pytest.mark.parametrize('size', [1, 2, 3, 4, 5])
 def test_dropout_of_few(size: int, graph: tf.Graph) -> None:
-    """Every decision is taken for itself."""
+    """Four decisions come from one random number."""
     dropped = dropout('layer_2', tf.ones([size]), 0.5, seed=1)
     with tfv1.Session(graph=graph) as session:
         steps = [session.run(dropped) for _ in range(30)]
