@@ -202,11 +202,11 @@ class CheckpointStore:
             shapes = tf.compat.v1.train.load_checkpoint(path).get_variable_to_shape_map()
         variables = {name: v for name, v in self._variables.items() if not self._is_left_out(name)}
         missing = [name for name in variables if name not in shapes]
+        present = {name: v for name, v in variables.items() if name in shapes}
         self._check_weights(path, missing, shapes)
-        self._check_shapes(path, {name: variables[name] for name in variables if name in shapes}, shapes)
+        self._check_shapes(path, present, shapes)
         if missing:
             log.warn(f'{path} does not have these variables, which start anew: {", ".join(sorted(missing))}')
-        present = {name: v for name, v in variables.items() if name in shapes}
         with session.graph.as_default(), _reading(path):
             tf.compat.v1.train.Saver(present, name='restore').restore(session, path)
 

@@ -105,8 +105,6 @@ def _work(config: Config) -> None:
     if config.data.test_files:
         from deepspeech_training.evaluate import evaluate
 
-        if config.report.test_output_file:
-            os.makedirs(os.path.dirname(config.report.test_output_file) or os.curdir, exist_ok=True)
         evaluate(config, data_sets, alphabet)
     if config.export.export_dir:
         from deepspeech_training.export.frozen import export_frozen

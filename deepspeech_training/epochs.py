@@ -200,7 +200,7 @@ class TrainingLoop:
             path = self._store.save_best(self._session, self._step, dev_loss)
             log.info(f'Best dev loss so far: {dev_loss:.4f}' + (f', saved as {path}' if path else ''))
         if decision.reduce_learning_rate:
-            self._reduce_learning_rate(dev_loss)
+            self._reduce_learning_rate()
         return decision.stop
 
     def _measure(self, epoch: int, parts: Sequence[SampleRange]) -> None:
@@ -221,7 +221,7 @@ class TrainingLoop:
         self._writer.scalars(kind, self._step, {f'loss/{part.name}': totals.loss})
         return totals
 
-    def _reduce_learning_rate(self, dev_loss: float) -> None:
+    def _reduce_learning_rate(self) -> None:
         """Goes back to the best model and multiplies the learning rate, which is saved with that model."""
         learning_rate = float(self._session.run(self._graph.learning_rate))
         reduced = learning_rate * self._config.schedule.plateau_reduction
