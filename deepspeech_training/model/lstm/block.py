@@ -1,7 +1,7 @@
 """The LSTM as TensorFlow's fused `BlockLSTM`, with TensorFlow's own gradient.
 
 The graph DeepSpeech trained with and exported: the one to compare with, and the one for clients of its `.pb` files.
-Only operations that those clients' runtime has are used here.
+What those clients' runtime lacks (`tf.unstack`) works on shapes only, and the export folds it away.
 """
 
 from __future__ import annotations
