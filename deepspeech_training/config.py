@@ -19,7 +19,10 @@ LSTM_IMPLEMENTATIONS = ('auto', 'hoisted', 'block', 'cudnn', 'unrolled')
 ON_BAD_SAMPLE = ('error', 'skip')
 LOAD_TRAIN = ('auto', 'last', 'best', 'init')
 LOAD_EVALUATE = ('auto', 'last', 'best')
-STRATEGIES = ('hybrid',)
+STRATEGIES = ('hybrid', 'sync', 'async')
+LR_SCALINGS = ('linear', 'sqrt', 'none')
+LR_SCHEDULES = ('constant', 'cosine')
+MIXED_PRECISION_TYPES = ('auto', 'bfloat16', 'float16')
 """What can be chosen by name."""
 
 
@@ -107,6 +110,9 @@ class ScheduleConfig:
     plateau_epochs: int = 10
     plateau_reduction: float = 0.1
     max_bad_steps: int = 20
+    lr_warmup_steps: int = 0  # updates
+    lr_schedule: str = 'constant'  # one of LR_SCHEDULES
+    lr_final_fraction: float = 0.01  # of the learning rate, at the end of a cosine schedule
 
 
 @dataclass(frozen=True)
@@ -126,7 +132,12 @@ class CheckpointConfig:
 class ParallelConfig:
     """Devices, towers and threads."""
 
-    parallel: str = 'hybrid'
+    parallel: str = 'hybrid'  # one of STRATEGIES
+    horovod: bool = False  # several processes
+    horovod_lr_scaling: str = 'linear'  # one of LR_SCALINGS
+    checkpoint_per_node: bool = False
+    accumulate_steps: int = 1  # batches of each tower an update
+    grad_clip_norm: float = 0.0  # 0: no clipping
     cpu_towers: int = 0  # virtual CPU devices; 0: one tower per GPU, else one on the CPU
     train_cudnn: bool = False
     inter_op_threads: int = 0  # 0: TensorFlow decides

@@ -18,7 +18,7 @@ from deepspeech_training.data.order import epoch_order
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.errors import TrainingDivergedError
 from deepspeech_training.graphs import next_step
-from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy
+from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
 
@@ -49,7 +49,6 @@ class TrainingGraph:
     set_learning_rate: tf.Operation
     new_learning_rate: tf.Tensor
     global_step: tf.Variable
-    summary: tf.Tensor | None
 
 
 @dataclass
@@ -98,7 +97,7 @@ class TrainingLoop:
         self._store = store
         self._writer = writer
         self._session = session
-        self._monitor = DevLossMonitor(config.schedule, best_loss=store.best_loss())
+        self._monitor = DevLossMonitor(config.schedule, best_loss=strategy.agree(store.best_loss()))
         self._bad_steps = BadStepCounter(config.schedule.max_bad_steps)
         self._last_saved = time.monotonic()
         self._step = int(session.run(graph.global_step))
@@ -118,9 +117,12 @@ class TrainingLoop:
                     log.info(f'Early stop: the dev loss has not improved for {self._config.schedule.es_epochs} epochs')
                     break
         except KeyboardInterrupt:
+            self._strategy.stop()
             log.warn('Interrupted: writing the last state')
             self._save_last()
             raise
+        finally:
+            self._strategy.stop()
 
     def warn_of_other_learning_rate(self) -> None:
         """A checkpoint brings its learning rate along, as in DeepSpeech; says so when the flag differs."""
@@ -137,31 +139,36 @@ class TrainingLoop:
         order = epoch_order(part.count, data.train_batch_size, epoch, data, self._config.random_seed) + part.start
         totals = EpochTotals()
         label = f'Epoch {epoch} | Training'
-        self._graph.pipeline.start(self._session, order, data.train_batch_size)
-        with self._progress(label, part.count) as bar:
+        shard = self._start(order, data.train_batch_size, training=True)
+        with self._progress(label, len(shard.rows)) as bar:
             started = time.monotonic()
-            while (result := self._run_step(self._graph.step, self._training_fetches())) is not None:
+            while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
                 now = time.monotonic()
                 totals.add(result)
                 self._after_training_step(result, now - started)
                 bar.advance(result.count + len(result.bad_names), loss=totals.loss)
                 started = now
-        self._report_epoch(label, totals)
+        loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
-        self._writer.scalars('train', self._step, {'epoch_loss': totals.loss, 'epoch': epoch})
+        self._writer.scalars('train', self._step, {'epoch_loss': loss, 'epoch': epoch})
 
-    def _training_fetches(self) -> dict[str, tf.Tensor]:
-        fetches = {'learning_rate': self._graph.learning_rate}
-        if self._graph.summary is not None and (self._step + 1) % self._config.report.summary_steps == 0:
-            fetches['summary'] = self._graph.summary
-        return fetches
+    def _start(self, order: np.ndarray, batch_size: int, *, training: bool) -> Shard:
+        """Begins a pass over this process's part of the positions `order`."""
+        shard = self._strategy.shard(order, batch_size, training=training)
+        self._graph.pipeline.start(self._session, shard.rows, batch_size, shard.fillers)
+        return shard
+
+    def _wanted_summary(self) -> Fetches | None:
+        """The histograms, when the next step's turn has come."""
+        due = self._writer.enabled and (self._step + 1) % self._config.report.summary_steps == 0
+        return (lambda ops: ops.summary) if due else None
 
     def _after_training_step(self, result: StepResult, seconds: float) -> None:
         self._step += int(result.applied)
         if result.applied and self._writer.enabled:
             self._writer.scalars('train', self._step, self._step_scalars(result, seconds))
-            if 'summary' in result.fetched:
-                self._writer.serialized('train', self._step, result.fetched['summary'])
+            if result.fetched is not None:
+                self._writer.serialized('train', self._step, result.fetched)
         if self._bad_steps.update(result.applied):
             raise TrainingDivergedError(
                 f'the loss or its gradient was not finite for {self._bad_steps.in_a_row} steps in a row '
@@ -174,15 +181,15 @@ class TrainingLoop:
 
     def _step_scalars(self, result: StepResult, seconds: float) -> dict[str, float]:
         return {
-            'step_loss': result.loss_sum / result.count,
-            'learning_rate': result.fetched['learning_rate'],
+            'step_loss': result.loss_sum / result.count if result.count else math.nan,
             'gradient_norm': result.gradient_norm,
             'examples_per_second': result.count / seconds,
             'audio_seconds_per_second': result.totals['audio_seconds'] / seconds,
             'input_wait_share': result.totals['wait_seconds'] / seconds,
+            **result.measures,
         }
 
-    def _run_step(self, ops: StepOps, fetches: dict[str, tf.Tensor] | None = None) -> StepResult | None:
+    def _run_step(self, ops: StepOps, fetches: Fetches | None = None) -> StepResult | None:
         return next_step(self._strategy, self._session, self._graph.pipeline, ops, fetches)
 
     def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:
@@ -196,8 +203,8 @@ class TrainingLoop:
         dev_loss = self._strategy.all_mean(loss_sum, count)
         self._writer.scalars('dev', self._step, {'epoch_loss': dev_loss})
         decision = self._monitor.update(dev_loss)
-        if decision.is_best and self._strategy.is_chief:
-            path = self._store.save_best(self._session, self._step, dev_loss)
+        if decision.is_best:
+            path = self._save_best(dev_loss)
             log.info(f'Best dev loss so far: {dev_loss:.4f}' + (f', saved as {path}' if path else ''))
         if decision.reduce_learning_rate:
             self._reduce_learning_rate()
@@ -209,48 +216,58 @@ class TrainingLoop:
 
     def _evaluate(self, label: str, kind: str, part: SampleRange) -> EpochTotals:
         totals = EpochTotals()
-        batch_size = self._config.data.dev_batch_size
-        self._graph.pipeline.start(self._session, part.order(), batch_size)
+        shard = self._start(part.order(), self._config.data.dev_batch_size, training=False)
         label = f'{label} | {part.name}'
-        with self._progress(label, part.count) as bar:
+        with self._progress(label, len(shard.rows)) as bar:
             while (result := self._run_step(self._graph.evaluation)) is not None:
                 totals.add(result)
                 bar.advance(result.count + len(result.bad_names), loss=totals.loss)
-        self._report_epoch(label, totals)
+        loss = self._report_epoch(label, totals)
         self._name_bad_losses(totals.bad_names, 'they are not in the mean')
-        self._writer.scalars(kind, self._step, {f'loss/{part.name}': totals.loss})
+        self._writer.scalars(kind, self._step, {f'loss/{part.name}': loss})
         return totals
 
     def _reduce_learning_rate(self) -> None:
         """Goes back to the best model and multiplies the learning rate, which is saved with that model."""
         learning_rate = float(self._session.run(self._graph.learning_rate))
         reduced = learning_rate * self._config.schedule.plateau_reduction
-        path = self._store.reload_best(self._session)
+        path = self._strategy.agree(self._store.reload_best(self._session) if self._strategy.is_source else None)
         self._session.run(self._graph.set_learning_rate, {self._graph.new_learning_rate: reduced})
+        self._strategy.after_restore(self._session)
         log.info(
             f'Plateau: learning rate {learning_rate:g} -> {reduced:g}'
             + (f', going on from the best model, {path}' if path else ', going on from the present model')
         )
         if path:
-            step = int(self._session.run(self._graph.global_step))
-            if self._strategy.is_chief:
-                self._store.save_best(self._session, step, self._monitor.best_loss)
+            self._step = int(self._session.run(self._graph.global_step))
+            self._save_best(self._monitor.best_loss)
+
+    def _save_best(self, dev_loss: float) -> str:
+        if not self._strategy.writes_checkpoints:
+            return ''
+        return self._store.save_best(self._session, self._step, dev_loss)
 
     def _save_last(self) -> None:
-        if self._strategy.is_chief:
-            self._store.save_last(self._session, int(self._session.run(self._graph.global_step)))
+        if self._strategy.writes_checkpoints:
+            with self._strategy.paused():
+                self._store.save_last(self._session, int(self._session.run(self._graph.global_step)))
         self._last_saved = time.monotonic()
 
     def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:
         return log.progress(label, total, enabled=self._config.report.show_progressbar and self._strategy.is_chief)
 
-    def _report_epoch(self, label: str, totals: EpochTotals) -> None:
+    def _report_epoch(self, label: str, totals: EpochTotals, remark: str = '') -> float:
+        """Shows what the processes' parts of an epoch added up to; returns the mean loss over all of them."""
         seconds = max(totals.seconds, 1e-9)
         waited = totals.totals.get('wait_seconds', 0.0) / seconds
+        loss_sum, count = self._strategy.all_sum([totals.loss_sum, totals.count])
+        loss = loss_sum / count if count else math.nan
         log.info(
-            f'{label} | loss {totals.loss:.4f} | {int(totals.count)} samples in {totals.seconds:.1f} s, '
-            f'{totals.count / seconds:.1f} a second | waited for input {100 * waited:.1f}%'
+            f'{label} | loss {loss:.4f} | {int(count)} samples in {totals.seconds:.1f} s, '
+            f'{count / seconds:.1f} a second | waited for input {100 * waited:.1f}%'
+            + (f' | {remark}' if remark else '')
         )
+        return loss
 
     def _name_bad_losses(self, names: Sequence[str], consequence: str) -> None:
         if names:

@@ -92,7 +92,9 @@ class Tester:
 
     def run(self, name: str, order: np.ndarray) -> list[Transcription]:
         """The transcriptions of the samples at the positions `order`, in that order."""
-        self._pipeline.start(self._session, order, self._config.data.test_batch_size)
+        batch_size = self._config.data.test_batch_size
+        shard = self._strategy.shard(order, batch_size, training=False)
+        self._pipeline.start(self._session, shard.rows, batch_size, shard.fillers)
         waiting: deque[Future[Transcription]] = deque()
         done: list[Transcription] = []
         show = self._config.report.show_progressbar

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
 
 import tensorflow as tf
 
@@ -19,7 +18,7 @@ from deepspeech_training.model.ctc import ctc_losses
 from deepspeech_training.model.features import compute_mfccs
 from deepspeech_training.model.lstm import choose_lstm
 from deepspeech_training.parallel.devices import get_available_gpus
-from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy, TowerFn, TowerOutput
+from deepspeech_training.parallel.strategy import Fetches, StepOps, StepResult, Strategy, TowerFn, TowerOutput
 from deepspeech_training.text.alphabet import Alphabet
 
 
@@ -103,7 +102,11 @@ def make_session(strategy: Strategy) -> tf.compat.v1.Session:
 
 
 def next_step(
-    strategy: Strategy, session: tf.compat.v1.Session, pipeline: InputPipeline, ops: StepOps, fetches: Any = None
+    strategy: Strategy,
+    session: tf.compat.v1.Session,
+    pipeline: InputPipeline,
+    ops: StepOps,
+    fetches: Fetches | None = None,
 ) -> StepResult | None:
     """Runs one step of training or evaluation; None at the end of the data.
 

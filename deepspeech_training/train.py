@@ -2,57 +2,88 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from functools import partial
 
+import numpy as np
 import tensorflow as tf
 
 from deepspeech_training.checkpoints import CheckpointStore
-from deepspeech_training.config import Config, OptimizerConfig
+from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.epochs import SampleRange, TrainingGraph, TrainingLoop
 from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn
 from deepspeech_training.parallel.registry import create_strategy
+from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from deepspeech_training.text.alphabet import Alphabet
 
 
-def create_optimizer(learning_rate: tf.Variable, optimizer: OptimizerConfig) -> tf.compat.v1.train.Optimizer:
-    """Adam, with the learning rate as a variable of the graph."""
+def create_optimizer(learning_rate: tf.Tensor, optimizer: OptimizerConfig) -> tf.compat.v1.train.Optimizer:
+    """Adam; `learning_rate` is a float32 scalar of the graph."""
     return tf.compat.v1.train.AdamOptimizer(
         learning_rate=learning_rate, beta1=optimizer.beta1, beta2=optimizer.beta2, epsilon=optimizer.epsilon
     )
 
 
-def build_graph(config: Config, strategy: Strategy, samples: Sequence[Sample], alphabet: Alphabet) -> TrainingGraph:
-    """Builds everything in the default graph; `samples` are all the loop will ever read."""
+def scheduled_learning_rate(
+    base: tf.Tensor, global_step: tf.Variable, schedule: ScheduleConfig, updates: int
+) -> tf.Tensor:
+    """Float32 scalar: `base` times the schedule's factor for the next update, of `updates` in the whole run.
+
+    Rises linearly over the first `lr_warmup_steps` updates; then constant, or half a period of a cosine (Loshchilov
+    and Hutter 2017) down to `lr_final_fraction` at the end of the run. It depends on `global_step` alone, so that a
+    resumed run continues where it was.
+    """
+    with tf.device('/cpu:0'), tf.compat.v1.name_scope('learning_rate_schedule'):
+        step = tf.cast(global_step.read_value(), tf.float64)
+        factor = tf.constant(1.0, tf.float64)
+        warmup = schedule.lr_warmup_steps
+        if schedule.lr_schedule == 'cosine':
+            progress = tf.clip_by_value((step - warmup) / max(1, updates - warmup), 0.0, 1.0)
+            final = schedule.lr_final_fraction
+            factor = final + (1 - final) * (1 + tf.cos(math.pi * progress)) / 2
+        if warmup:
+            factor *= tf.minimum(1.0, (step + 1) / warmup)
+        return base * tf.cast(factor, tf.float32)
+
+
+def build_graph(
+    config: Config, strategy: Strategy, samples: Sequence[Sample], alphabet: Alphabet, updates: int
+) -> TrainingGraph:
+    """Builds everything in the default graph; `samples` are all the loop will ever read, `updates` those of the run."""
     tf.compat.v1.set_random_seed(config.random_seed)
     pipeline = make_pipeline(config, strategy, samples, alphabet)
     n_output = alphabet.size + 1
+    global_step = get_or_create_global_step()
     with tf.device('/cpu:0'):
-        learning_rate = tf.compat.v1.get_variable(
+        base = tf.compat.v1.get_variable(
             'learning_rate', initializer=config.optimizer.learning_rate, trainable=False, use_resource=True
         )
         new_learning_rate = tf.compat.v1.placeholder(tf.float32, [], name='new_learning_rate')
-        set_learning_rate = learning_rate.assign(new_learning_rate).op
+        set_learning_rate = base.assign(new_learning_rate).op
+    learning_rate = scheduled_learning_rate(
+        base.read_value() * strategy.learning_rate_scale, global_step, config.schedule, updates
+    )
     step = strategy.build(
         pipeline.next_batch,
         make_tower_fn(config, n_output, training=True),
         partial(create_optimizer, learning_rate, config.optimizer),
+        watch={'learning_rate': learning_rate},
+        summarize=_step_summary if config.report.summary_dir and strategy.is_chief else None,
     )
     evaluation = strategy.build_evaluation(pipeline.next_batch, make_tower_fn(config, n_output, training=False))
-    wants_summary = config.report.summary_dir and strategy.is_chief
     return TrainingGraph(
         pipeline=pipeline,
         step=step,
         evaluation=evaluation,
-        learning_rate=learning_rate,
+        learning_rate=base,
         set_learning_rate=set_learning_rate,
         new_learning_rate=new_learning_rate,
-        global_step=tf.compat.v1.train.get_global_step(),
-        summary=_step_summary(step) if wants_summary else None,
+        global_step=global_step,
     )
 
 
@@ -70,17 +101,17 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
       TrainingDivergedError: the loss was not finite for too many steps in a row.
     """
     strategy = create_strategy(config.parallel)
-    samples: list[Sample] = list(strategy.shard(data_sets.train))
+    samples: list[Sample] = list(data_sets.train)
     train_range = SampleRange('train', 0, len(samples))
     dev_ranges: list[SampleRange] = []
     metrics_ranges: list[SampleRange] = []
     for ranges, sets in ((dev_ranges, data_sets.dev), (metrics_ranges, data_sets.metrics)):
         for name, rows in sets.items():
-            part = strategy.shard(rows)
-            ranges.append(SampleRange(name, len(samples), len(part)))
-            samples += part
+            ranges.append(SampleRange(name, len(samples), len(rows)))
+            samples += rows
     with tf.Graph().as_default() as graph:
-        operations = build_graph(config, strategy, samples, alphabet)
+        updates = config.schedule.epochs * updates_an_epoch(config, strategy, train_range.count)
+        operations = build_graph(config, strategy, samples, alphabet, updates)
         store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
         with make_session(strategy) as session:
             restored = store.restore_for_training(session)
@@ -94,3 +125,9 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
                 loop.run(train_range, dev_ranges, metrics_ranges)
             finally:
                 writer.close()
+
+
+def updates_an_epoch(config: Config, strategy: Strategy, count: int) -> int:
+    """How often the parameters change when `count` samples are gone through once."""
+    steps = strategy.shard(np.arange(count, dtype=np.int32), config.data.train_batch_size, training=True).steps
+    return -(-steps // config.parallel.accumulate_steps)

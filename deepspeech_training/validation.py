@@ -76,6 +76,10 @@ RANGES: dict[str, tuple[str, Range]] = {
     'es_min_delta': ('schedule.es_min_delta', Range(at_least=0)),
     'plateau_epochs': ('schedule.plateau_epochs', COUNT),
     'plateau_reduction': ('schedule.plateau_reduction', Range(above=0, below=1)),
+    'lr_warmup_steps': ('schedule.lr_warmup_steps', COUNT_OR_NONE),
+    'lr_final_fraction': ('schedule.lr_final_fraction', Range(at_least=0, at_most=1)),
+    'accumulate_steps': ('parallel.accumulate_steps', COUNT),
+    'grad_clip_norm': ('parallel.grad_clip_norm', Range(at_least=0)),
     'max_bad_steps': ('schedule.max_bad_steps', COUNT),
     'checkpoint_secs': ('checkpoints.checkpoint_secs', COUNT_OR_NONE),
     'max_to_keep': ('checkpoints.max_to_keep', COUNT),
@@ -99,6 +103,8 @@ CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     'on_bad_sample': ('data.on_bad_sample', configs.ON_BAD_SAMPLE),
     'load_train': ('checkpoints.load_train', configs.LOAD_TRAIN),
     'load_evaluate': ('checkpoints.load_evaluate', configs.LOAD_EVALUATE),
+    'horovod_lr_scaling': ('parallel.horovod_lr_scaling', configs.LR_SCALINGS),
+    'lr_schedule': ('schedule.lr_schedule', configs.LR_SCHEDULES),
     'parallel': ('parallel.parallel', configs.STRATEGIES),
 }
 

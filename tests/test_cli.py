@@ -90,7 +90,7 @@ def test_full_disk_has_no_traceback() -> None:
     ('args', 'expected'),
     [
         (['--early_stop', 'False'], 'write --noearly_stop'),
-        (['--train_files=a.csv', '--horovod'], '--horovod: cannot be used yet'),
+        (['--train_files=a.csv', '--scorer=a'], '--scorer_path=a: cannot be used yet'),
         (['--train_files=a.csv', '--train_batch_size=0'], '--train_batch_size=0: must be at least 1'),
         (['--train_files=a.csv', '--alphabet_config_path=b.txt'], '--alphabet_config_path=b.txt: no such file'),
         (['--train_files=a.csv', '--checkpoint_dir=/dev/null'], '--checkpoint_dir=/dev/null: cannot be written'),

@@ -130,17 +130,16 @@ class InputPipeline:
             waited = tf.cast(received - asked, tf.float32, name='wait_seconds')
         return Batch(*rows, wait_seconds=waited)
 
-    def steps(self, count: int, batch_size: int) -> int:
-        """How many steps of all towers `count` samples take."""
-        return -(-count // (batch_size * self._towers))
-
-    def start(self, session: tf.compat.v1.Session, order: np.ndarray, batch_size: int) -> None:
+    def start(
+        self, session: tf.compat.v1.Session, order: np.ndarray, batch_size: int, fillers: int | None = None
+    ) -> None:
         """Begins again: the samples at the positions `order` (int32 [count]), `batch_size` a batch.
 
-        Batches have exactly that order; the last one may be smaller. Filler batches of one row and one frame
-        follow until every tower has a batch in every step. What an earlier `start` has left is given up.
+        Batches have exactly that order; the last one may be smaller. `fillers` batches of one row and one frame
+        follow; by default as many as it takes until every tower has a batch in every step.
+        What an earlier `start` has left is given up.
 
-        Raises `ValueError` when a position is outside of the list of samples or the batch size is below 1.
+        Raises `ValueError` when a position is outside of the list of samples, or the batch size is below 1.
         """
         order = np.asarray(order, np.int32).reshape(-1)
         if batch_size < 1:
@@ -148,10 +147,11 @@ class InputPipeline:
         if order.size and (order.min() < 0 or order.max() >= self._count):
             raise ValueError(f'order has positions outside of 0 to {self._count - 1}')
         batches = -(-order.size // batch_size)
+        fillers = -batches % self._towers if fillers is None else fillers
         self._loader.forget_failures()
         session.run(
             self._iterator.initializer,
-            {self._order: order, self._batch_size: batch_size, self._fillers: -batches % self._towers},
+            {self._order: order, self._batch_size: batch_size, self._fillers: fillers},
         )
 
     def reraise(self, error: tf.errors.OpError) -> NoReturn:

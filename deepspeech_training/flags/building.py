@@ -59,8 +59,6 @@ def unavailable(parsed: ParsedFlags) -> list[str]:
         if flag.later and value != flag.default:
             shown = f'--{flag.name}' if flag.is_boolean else f'--{flag.name}={_shown(value)}'
             problems.append(f'{shown}: cannot be used yet: {flag.later}')
-        elif value in flag.later_values:
-            problems.append(f'--{flag.name}={value}: cannot be used yet: {flag.later_values[value]}')
     return problems
 
 
@@ -70,7 +68,7 @@ def without_effect(parsed: ParsedFlags) -> list[str]:
     for flag in FLAGS.values():
         if flag.name not in parsed.given or parsed.values[flag.name] == flag.default or not flag.needs:
             continue
-        if not any(parsed.values[name] for name in flag.needs):
+        if all(parsed.values[name] == FLAGS[name].default for name in flag.needs):
             needed = ' or '.join(f'--{name}' for name in flag.needs)
             warnings.append(f'--{flag.name} has no effect without {needed}')
     return warnings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 KINDS = ('string', 'path', 'paths', 'integer', 'float', 'boolean', 'enum', 'size', 'multi_string')
@@ -17,7 +17,6 @@ class Flag:
     several flags or the flag cannot be used yet.
     `needs`: the flags of which one must be set for this one to have an effect.
     `later`: why the flag cannot be set to anything but its default yet; '' for flags that work.
-    `later_values`: values of an enum of which the same is true.
     """
 
     name: str
@@ -28,7 +27,6 @@ class Flag:
     values: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
     later: str = ''
-    later_values: dict[str, str] = field(default_factory=dict)
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -62,7 +60,6 @@ class Flag:
         parts = [self.help]
         if self.later:
             parts.append(f'Cannot be set yet: {self.later}.')
-        parts.extend(f'{value!r} cannot be chosen yet: {reason}.' for value, reason in self.later_values.items())
         if self.aliases:
             parts.append('Also ' + ', '.join(f'--{alias}' for alias in self.aliases) + '.')
         return ' '.join(parts)

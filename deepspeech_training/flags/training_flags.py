@@ -7,7 +7,6 @@ from deepspeech_training.flags.spec import Flag, Group
 
 CACHE = 'the feature cache is not part of this version'
 AUGMENTATION = 'augmentation is not part of this version'
-HOROVOD = 'several processes and hosts are not part of this version; towers (--parallel hybrid) are'
 MIXED_PRECISION = 'mixed precision is not part of this version; training computes in float32'
 CUDNN_CONVERSION = 'the conversion of CuDNN checkpoints is not part of this version'
 BYTES = 'models that write bytes are not part of this version; give an alphabet with --alphabet_config_path'
@@ -143,6 +142,19 @@ TRAINING = Group(
              'What the learning rate is multiplied by then.', needs=('reduce_lr_on_plateau',)),
         Flag('force_initialize_learning_rate', 'boolean', False, 'checkpoints.force_initialize_learning_rate',
              'Start with --learning_rate even when the checkpoint holds a reduced one.', needs=TRAIN),
+        Flag('lr_warmup_steps', 'integer', 0, 'schedule.lr_warmup_steps',
+             'Let the learning rate rise linearly over the first updates, this many.', needs=TRAIN),
+        Flag('lr_schedule', 'enum', 'constant', 'schedule.lr_schedule',
+             'How the learning rate goes on: constant, or cosine, down to --lr_final_fraction of it at the end of the '
+             'run. --reduce_lr_on_plateau lowers either.', values=config.LR_SCHEDULES, needs=TRAIN),
+        Flag('lr_final_fraction', 'float', 0.01, 'schedule.lr_final_fraction',
+             'Share of the learning rate that a cosine schedule ends with.', needs=('lr_schedule',)),
+        Flag('accumulate_steps', 'integer', 1, 'parallel.accumulate_steps',
+             'Add up the gradients of this many batches of each tower before one update, which is that of a batch '
+             'as many times larger.', needs=TRAIN),
+        Flag('grad_clip_norm', 'float', 0.0, 'parallel.grad_clip_norm',
+             'Scale gradients whose global norm, after averaging, is above this down to it; 0 for never.',
+             needs=TRAIN),
         Flag('max_bad_steps', 'integer', 20, 'schedule.max_bad_steps',
              'A step whose loss is not finite changes nothing; after this many in a row training ends with status 3.',
              needs=TRAIN),
@@ -154,15 +166,20 @@ DEVICES = Group(
     (
         Flag('parallel', 'enum', 'hybrid', 'parallel.parallel',
              'How several devices share the work. hybrid: a tower with its own batch on each, one update from the '
-             'average of their gradients.', values=('hybrid', 'sync', 'async'),
-             later_values={
-                 'sync': 'one batch at a time over all devices is not part of this version',
-                 'async': 'updates without waiting for other towers are not part of this version',
-             }),
+             'average of their gradients. sync: one batch at a time, on one device after another. async: each tower '
+             'updates on its own, without waiting for the others.',
+             values=config.STRATEGIES),
         Flag('cpu_towers', 'integer', 0, 'parallel.cpu_towers',
              'Towers on this many virtual CPU devices, to try out towers without GPUs. 0: one tower on each GPU, or '
              'one on the CPU where there is none.'),
-        Flag('horovod', 'boolean', False, '', 'Train with several processes under horovodrun.', later=HOROVOD),
+        Flag('horovod', 'boolean', False, 'parallel.horovod',
+             'Train with several processes, one a GPU, which horovodrun or mpirun has started, on one host or many.'),
+        Flag('horovod_lr_scaling', 'enum', 'linear', 'parallel.horovod_lr_scaling',
+             'What the learning rate is multiplied by under --horovod: the number of processes (linear), its root '
+             '(sqrt), or 1 (none).', values=config.LR_SCALINGS, needs=('horovod',)),
+        Flag('checkpoint_per_node', 'boolean', False, 'parallel.checkpoint_per_node',
+             'Write checkpoints on every host, for hosts without a common file system. Otherwise only the first '
+             'process writes them.', needs=('horovod',)),
         Flag('automatic_mixed_precision', 'boolean', False, '',
              'Compute in half precision where that is safe.', later=MIXED_PRECISION),
         Flag('inter_op_parallelism_threads', 'integer', 0, 'parallel.inter_op_threads',

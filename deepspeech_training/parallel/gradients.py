@@ -45,6 +45,20 @@ def global_norm(gradients: GradientsAndVariables) -> tf.Tensor:
         return tf.sqrt(2.0 * tf.add_n(halves))
 
 
+def scale_gradients(gradients: GradientsAndVariables, factor: tf.Tensor) -> GradientsAndVariables:
+    """All gradients times the scalar `factor`, on the CPU."""
+    with tf.device(CPU), tf.compat.v1.name_scope('scale_gradients'):
+        return [(gradient * factor, variable) for gradient, variable in gradients]
+
+
+def clip_gradients(gradients: GradientsAndVariables, norm: tf.Tensor, limit: float) -> GradientsAndVariables:
+    """Gradients whose global norm `norm` is above `limit` scaled down to it (Pascanu et al. 2013); `limit` 0: none."""
+    if limit <= 0:
+        return gradients
+    with tf.device(CPU), tf.compat.v1.name_scope('clip_gradients'):
+        return scale_gradients(gradients, limit / tf.maximum(norm, limit))
+
+
 def apply_gradients_if(
     condition: tf.Tensor,
     optimizer: tf.compat.v1.train.Optimizer,

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
-from typing import Any
+import itertools
+from collections.abc import Mapping, Sequence
 
 import tensorflow as tf
 
 from deepspeech_training.config import ParallelConfig
 from deepspeech_training.parallel import step
 from deepspeech_training.parallel.devices import CPU, check_devices, configure_devices, tower_devices
-from deepspeech_training.parallel.gradients import apply_gradients_if, average_gradients, global_norm
-from deepspeech_training.parallel.strategy import MakeOptimizer, NextBatch, StepOps, StepResult, Strategy, TowerFn
+from deepspeech_training.parallel.strategy import (
+    Fetches,
+    MakeOptimizer,
+    NextBatch,
+    StepOps,
+    StepResult,
+    Strategy,
+    Summarize,
+    TowerFn,
+)
 from deepspeech_training.parallel.towers import build_towers, get_tower_results
+from deepspeech_training.parallel.update import UpdateRule, build_update
 
 
 class HybridStrategy(Strategy):
@@ -42,18 +50,22 @@ class HybridStrategy(Strategy):
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         configure_devices(proto, self._parallel)
 
-    def build(self, next_batch: NextBatch, tower_fn: TowerFn, make_optimizer: MakeOptimizer) -> StepOps:
+    def build(
+        self,
+        next_batch: NextBatch,
+        tower_fn: TowerFn,
+        make_optimizer: MakeOptimizer,
+        watch: Mapping[str, tf.Tensor] | None = None,
+        summarize: Summarize | None = None,
+    ) -> StepOps:
         with tf.device(CPU):
-            global_step = get_or_create_global_step()
             optimizer = make_optimizer()
-        outputs, tower_gradients = get_tower_results(next_batch, tower_fn, optimizer, self._devices)
-        gradients = average_gradients(tower_gradients)
-        norm = global_norm(gradients)
-        ops = step.combine_outputs(outputs)
-        with tf.device(CPU), tf.compat.v1.name_scope('step'):
-            usable = tf.equal(tf.size(ops.bad_names), 0) & tf.greater(ops.count, 0.0) & tf.math.is_finite(norm)
-        train_op = apply_gradients_if(usable, optimizer, gradients, global_step)
-        return replace(ops, train_op=train_op, applied=usable, gradients=gradients, gradient_norm=norm)
+        outputs, compute_gradients = get_tower_results(next_batch, tower_fn, optimizer, self._devices)
+        ops = build_update(outputs, compute_gradients, self._devices, optimizer, self._rule(), watch or {})
+        return step.with_summary(ops, summarize)
+
+    def _rule(self) -> UpdateRule:
+        return UpdateRule(self._parallel.accumulate_steps, self._parallel.grad_clip_norm)
 
     def build_evaluation(self, next_batch: NextBatch, tower_fn: TowerFn) -> StepOps:
         with tf.compat.v1.name_scope('evaluation'):
@@ -64,11 +76,5 @@ class HybridStrategy(Strategy):
         """Raises `FlagError` when `session` lacks a tower's device."""
         check_devices(session, self._devices)
 
-    def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Any = None) -> StepResult:
-        return step.run_step(session, ops, fetches)
-
-
-def get_or_create_global_step() -> tf.Variable:
-    """The graph's `global_step` (int64), which counts the updates; a resource variable where it is new."""
-    with tf.compat.v1.variable_scope(tf.compat.v1.get_variable_scope(), use_resource=True, auxiliary_name_scope=False):
-        return tf.compat.v1.train.get_or_create_global_step()
+    def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Fetches | None = None) -> StepResult:
+        return step.run_step(session, itertools.repeat(ops), fetches)

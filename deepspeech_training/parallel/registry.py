@@ -6,8 +6,9 @@ from deepspeech_training.config import ParallelConfig
 from deepspeech_training.errors import FlagError
 from deepspeech_training.parallel.hybrid import HybridStrategy
 from deepspeech_training.parallel.strategy import Strategy
+from deepspeech_training.parallel.sync import SyncStrategy
 
-STRATEGIES = {HybridStrategy.name: HybridStrategy}
+STRATEGIES = {strategy.name: strategy for strategy in (HybridStrategy, SyncStrategy)}
 
 
 def create_strategy(parallel: ParallelConfig) -> Strategy:

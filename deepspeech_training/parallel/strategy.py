@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
+import numpy as np
+import numpy.typing as npt
 import tensorflow as tf
 
-Row = TypeVar('Row')
+Value = TypeVar('Value')
 
 
 @dataclass(frozen=True)
@@ -43,14 +46,34 @@ MakeOptimizer = Callable[[], tf.compat.v1.train.Optimizer]
 
 
 @dataclass(frozen=True)
+class Accumulation:
+    """How the gradients of several batches are added up before one update.
+
+    `reset`: makes the sums 0. `add`: adds the gradients of the next batch of every tower.
+    `count` and `bad`: float32 scalars to feed to `train_op`, the samples in the sums and those among them whose
+    loss was not finite. `steps`: batches of every tower an update.
+    """
+
+    reset: tf.Operation
+    add: tf.Operation
+    count: tf.Tensor
+    bad: tf.Tensor
+    steps: int
+
+
+@dataclass(frozen=True)
 class StepOps:
     """The operations of one step; `train_op` and `gradients` are None in an evaluation graph.
 
-    `loss`: mean over the samples of all towers, 0 when there are none.
-    `gradients`: pairs of averaged gradient and variable.
+    `loss`: mean over the samples of all towers of this process, 0 when there are none.
+    `gradients`: pairs of averaged gradient and variable, before they are clipped.
     `gradient_norm`: global norm of the averaged gradients; not finite means that nothing was applied.
     `train_op`: applies the averaged gradients unless a loss or the norm is not finite.
     `per_tower`: `TowerOutput.per_sample` of each tower, in order.
+    `measures`: float scalars that are shown for each update (the learning rate, staleness).
+    `timing`: float scalars in seconds that are taken with each batch and added up over those of an update.
+    `accumulation`: not None where an update takes several batches.
+    `summary`: string scalar, what `summarize` made of this step.
     """
 
     loss_sum: tf.Tensor
@@ -63,11 +86,21 @@ class StepOps:
     applied: tf.Tensor | None = None  # bool scalar: whether this step changed the parameters
     gradients: Sequence[tuple[tf.Tensor, tf.Variable]] = ()
     gradient_norm: tf.Tensor | None = None
+    measures: Mapping[str, tf.Tensor] = field(default_factory=dict)
+    timing: Mapping[str, tf.Tensor] = field(default_factory=dict)
+    accumulation: Accumulation | None = None
+    summary: tf.Tensor | None = None
+
+
+Fetches = Callable[[StepOps], Any]
+"""From the operations of the step that is run to further tensors to evaluate with it, in any nested structure."""
+
+Summarize = Callable[[StepOps], tf.Tensor]
 
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one step gave, as Python and NumPy values."""
+    """What one step gave, as Python and NumPy values; losses, counts and names are those of this process."""
 
     loss_sum: float
     count: int
@@ -76,7 +109,22 @@ class StepResult:
     applied: bool = True
     gradient_norm: float = 0.0
     per_tower: list[dict[str, Any]] = field(default_factory=list)
+    measures: dict[str, float] = field(default_factory=dict)
     fetched: Any = None
+
+
+@dataclass(frozen=True)
+class Shard:
+    """This process's part of an epoch.
+
+    `rows`: int32 `[count]`, in the order given. `batches`: how many batches they make. `fillers`: batches that count
+    for nothing to follow, so that every tower has one in each step. `steps`: how often all towers take a batch.
+    """
+
+    rows: npt.NDArray[np.int32]
+    batches: int
+    fillers: int
+    steps: int
 
 
 class Strategy(ABC):
@@ -96,48 +144,107 @@ class Strategy(ABC):
 
     @property
     def is_chief(self) -> bool:
-        """Whether this process writes checkpoints, summaries and reports."""
+        """Whether this process writes summaries and reports, and shows progress."""
         return self.rank == 0
+
+    @property
+    def writes_checkpoints(self) -> bool:
+        """Whether this process writes checkpoints."""
+        return self.is_chief
+
+    @property
+    def learning_rate_scale(self) -> float:
+        """What the learning rate is multiplied by, for the number of processes."""
+        return 1.0
 
     @property
     @abstractmethod
     def towers(self) -> int:
         """How many towers this process has."""
 
+    @property
+    def batches_a_step(self) -> int:
+        """How many batches a training step takes; one of evaluation takes one for each tower."""
+        return self.towers
+
     @abstractmethod
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         """Sets device visibility and virtual devices on `proto`."""
 
-    def shard(self, rows: Sequence[Row]) -> Sequence[Row]:
-        """This process's part of `rows`: the same number of steps everywhere, no row lost or used twice."""
-        return rows
+    def shard(self, rows: npt.NDArray[np.int32], batch_size: int, *, training: bool) -> Shard:
+        """This process's part of an epoch's `rows`: the same number of steps everywhere, no row lost or used twice."""
+        batches = -(-len(rows) // batch_size)
+        together = self.batches_a_step if training else self.towers
+        return Shard(rows, batches, -batches % together, -(-batches // together))
 
     @abstractmethod
-    def build(self, next_batch: NextBatch, tower_fn: TowerFn, make_optimizer: MakeOptimizer) -> StepOps:
+    def build(
+        self,
+        next_batch: NextBatch,
+        tower_fn: TowerFn,
+        make_optimizer: MakeOptimizer,
+        watch: Mapping[str, tf.Tensor] | None = None,
+        summarize: Summarize | None = None,
+    ) -> StepOps:
         """Builds the training step.
 
         `next_batch` is called once for every tower and returns that tower's batch, whatever `tower_fn`
         takes; the order of the towers is the order in which batches are handed out.
+        `watch`: float scalars to be shown with each update, as `StepResult.measures`.
+        `summarize`: builds `StepOps.summary`.
         """
 
     @abstractmethod
     def build_evaluation(self, next_batch: NextBatch, tower_fn: TowerFn) -> StepOps:
         """Builds a forward step over all towers, without optimizer, sharing the variables of `build`."""
 
+    @property
+    def is_source(self) -> bool:
+        """Whether this process restores checkpoints, and the others get their values from it."""
+        return True
+
+    def choose_source(self, newest_step: int) -> None:  # noqa: B027 - one process has no choice
+        """Decides which process is the source; `newest_step` is that of the checkpoint found here, -1 for none."""
+
     @abstractmethod
     def after_restore(self, session: tf.compat.v1.Session) -> None:
-        """Called once for every session, when the variables have their values.
+        """Called for every session when the source's variables have their values, and whenever it restores again.
 
         Makes all processes start from the same values; raises `FlagError` when the session lacks a tower's device.
         """
 
     @abstractmethod
-    def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Any = None) -> StepResult:
-        """Runs one step; `fetches` are evaluated in the same step and returned as `fetched`.
+    def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Fetches | None = None) -> StepResult:
+        """Runs one step; what `fetches` gives is evaluated in the same step and returned as `fetched`.
 
+        With accumulated gradients `fetches` is evaluated with the update, and must not take a batch.
         Raises `tf.errors.OutOfRangeError` at the end of the data.
         """
 
+    def paused(self) -> AbstractContextManager[None]:
+        """Within it no variable changes: no step is under way."""
+        return nullcontext()
+
+    def stop(self) -> None:  # noqa: B027 - most strategies have nothing under way between steps
+        """Ends what is still under way, before the session is closed."""
+
+    def epoch_remark(self) -> str:
+        """What this strategy has to say about the steps since the last call, for the epoch's line; often ''."""
+        return ''
+
+    def all_sum(self, values: Sequence[float]) -> list[float]:
+        """The sums of `values` over all processes."""
+        return list(values)
+
     def all_mean(self, total: float, count: float) -> float:
         """The mean over all processes of values that sum to `total` here; NaN when there are none."""
+        total, count = self.all_sum([total, count])
         return total / count if count else float('nan')
+
+    def all_gather(self, value: Value) -> list[Value]:
+        """`value` of each process, by rank."""
+        return [value]
+
+    def agree(self, value: Value) -> Value:
+        """The `value` of the process that is the source."""
+        return value

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +12,8 @@ from deepspeech_training.parallel.devices import CPU, create_on_cpu, variables_o
 from deepspeech_training.parallel.strategy import NextBatch, TowerFn, TowerOutput
 
 TowerGradients = list[tuple[Any, tf.Variable]]
+ComputeGradients = Callable[[tf.Tensor], Sequence[TowerGradients]]
+"""From a weight (float32 scalar) to the gradients of each tower's loss sum times that weight."""
 
 
 def hand_out_batches(next_batch: NextBatch, scopes: Sequence[str]) -> list[Any]:
@@ -31,14 +33,14 @@ def hand_out_batches(next_batch: NextBatch, scopes: Sequence[str]) -> list[Any]:
 
 
 def build_towers(
-    next_batch: NextBatch, tower_fn: TowerFn, devices: Sequence[str]
+    next_batch: NextBatch, tower_fn: TowerFn, devices: Sequence[str], first: int = 0
 ) -> tuple[list[TowerOutput], list[str]]:
-    """Builds one tower on each device, in the name scope `tower_<i>/`; returns outputs and name scopes.
+    """Builds one tower on each device, in the name scope `tower_<i>/`, i from `first`; returns outputs and scopes.
 
     What `tower_fn` makes with `get_variable` is made once, as a resource variable on the CPU, and shared.
     """
     scopes = []
-    for number in range(len(devices)):
+    for number in range(first, first + len(devices)):
         with tf.compat.v1.name_scope(f'tower_{number}') as scope:
             scopes.append(scope)
     outputs = []
@@ -62,28 +64,28 @@ def shared_variables() -> Iterator[None]:
 
 
 def get_tower_results(
-    next_batch: NextBatch, tower_fn: TowerFn, optimizer: tf.compat.v1.train.Optimizer, devices: Sequence[str]
-) -> tuple[list[TowerOutput], list[TowerGradients]]:
-    """Builds the towers, forward and backward; returns their outputs and their gradients.
+    next_batch: NextBatch,
+    tower_fn: TowerFn,
+    optimizer: tf.compat.v1.train.Optimizer,
+    devices: Sequence[str],
+    first: int = 0,
+) -> tuple[list[TowerOutput], ComputeGradients]:
+    """Builds the towers; returns their outputs, and a function that builds their backward passes.
 
-    A tower's gradients, pairs of gradient (or None) and trainable variable, are those of its loss sum
-    divided by the number of samples of all towers, so that `average_gradients` only has to add them up.
-    The division is that of the scalar which the backward pass starts from.
+    That function takes a weight, a float32 scalar, and returns each tower's pairs of gradient (or None) and
+    trainable variable: the gradients of its loss sum times the weight. The weight is what the backward pass starts
+    from, so that it costs no pass over the parameters.
     """
-    outputs, scopes = build_towers(next_batch, tower_fn, devices)
-    weight = sample_weight(outputs)
-    tower_gradients: list[TowerGradients] = []
-    for output, scope, device in zip(outputs, scopes, devices, strict=True):
-        with tf.compat.v1.device(variables_on_cpu(device)), tf.compat.v1.name_scope(scope):
-            gradients = optimizer.compute_gradients(
-                output.loss_sum, grad_loss=weight, gate_gradients=tf.compat.v1.train.Optimizer.GATE_NONE
-            )
-        tower_gradients.append(gradients)
-    return outputs, tower_gradients
+    outputs, scopes = build_towers(next_batch, tower_fn, devices, first)
 
+    def compute_gradients(weight: tf.Tensor) -> list[TowerGradients]:
+        tower_gradients: list[TowerGradients] = []
+        for output, scope, device in zip(outputs, scopes, devices, strict=True):
+            with tf.compat.v1.device(variables_on_cpu(device)), tf.compat.v1.name_scope(scope):
+                gradients = optimizer.compute_gradients(
+                    output.loss_sum, grad_loss=weight, gate_gradients=tf.compat.v1.train.Optimizer.GATE_NONE
+                )
+            tower_gradients.append(gradients)
+        return tower_gradients
 
-def sample_weight(outputs: Sequence[TowerOutput]) -> tf.Tensor:
-    """Float32 scalar: one over the number of samples of all towers, 0 when there are none."""
-    with tf.device(CPU), tf.compat.v1.name_scope('sample_weight'):
-        samples = [output.count if output.samples is None else output.samples for output in outputs]
-        return tf.math.divide_no_nan(1.0, tf.add_n(samples))
+    return outputs, compute_gradients

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import tensorflow as tf
@@ -17,17 +16,28 @@ from deepspeech_training.parallel.strategy import Strategy
 class Case:
     """One strategy; an update of it must equal that of one device with `batches_per_update` batches in one."""
 
-    name: str
-    create: Callable[[], Strategy]
+    parallel: ParallelConfig
     batches_per_update: int
+
+    @property
+    def name(self) -> str:
+        return f'{self.parallel.parallel}-{self.parallel.cpu_towers}'
+
+    def create(self, *, accumulate_steps: int = 1, grad_clip_norm: float = 0.0) -> Strategy:
+        """A new strategy."""
+        parallel = replace(self.parallel, accumulate_steps=accumulate_steps, grad_clip_norm=grad_clip_norm)
+        return create_strategy(parallel)
 
 
 def hybrid(towers: int) -> Case:
-    parallel = ParallelConfig(parallel='hybrid', cpu_towers=towers)
-    return Case(f'hybrid-{towers}', lambda: create_strategy(parallel), towers)
+    return Case(ParallelConfig(parallel='hybrid', cpu_towers=towers), towers)
 
 
-STRATEGIES = [hybrid(1), hybrid(2), hybrid(3)]
+def sync(towers: int) -> Case:
+    return Case(ParallelConfig(parallel='sync', cpu_towers=towers), 1)
+
+
+STRATEGIES = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3)]
 
 
 @pytest.fixture(autouse=True)

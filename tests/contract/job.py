@@ -8,12 +8,12 @@ from typing import Any, TypeVar
 import numpy as np
 import tensorflow as tf
 
-from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy, TowerFn
+from deepspeech_training.parallel.strategy import Fetches, StepOps, StepResult, Strategy, TowerFn
 
 AnyJob = TypeVar('AnyJob', bound='Job')
 MakeOptimizer = Callable[[], tf.compat.v1.train.Optimizer]
 MakeBatches = Callable[[int], tf.data.Dataset]
-"""From the number of towers to a data set of batches, filled up for the towers of the last step."""
+"""From the number of batches a step to a data set of batches, filled up for the last step."""
 
 
 class Job:
@@ -34,12 +34,15 @@ class Job:
         self.graph = tf.Graph()
         with self.graph.as_default():
             tf.compat.v1.set_random_seed(seed)
-            self._iterator = tf.compat.v1.data.make_initializable_iterator(make_batches(strategy.towers))
+            self._iterator = tf.compat.v1.data.make_initializable_iterator(make_batches(strategy.batches_a_step))
             self.training = strategy.build(self._iterator.get_next, tower_fn, make_optimizer)
+            self._initializers = [self._iterator.initializer]
             self.trained_variables = [variable.name for variable in tf.compat.v1.global_variables()]
             self.evaluation = self.training
             if evaluation:
-                self.evaluation = strategy.build_evaluation(self._iterator.get_next, tower_fn)
+                evaluated = tf.compat.v1.data.make_initializable_iterator(make_batches(strategy.towers))
+                self.evaluation = strategy.build_evaluation(evaluated.get_next, tower_fn)
+                self._initializers.append(evaluated.initializer)
             self.variables = {variable.name: variable for variable in tf.compat.v1.global_variables()}
             proto = tf.compat.v1.ConfigProto()
             strategy.configure_session(proto)
@@ -62,9 +65,9 @@ class Job:
 
     def start(self, feed: dict[tf.Tensor, Any] | None = None) -> None:
         """Begins an epoch."""
-        self.session.run(self._iterator.initializer, feed)
+        self.session.run(self._initializers, feed)
 
-    def step(self, ops: StepOps | None = None, fetches: Any = None) -> StepResult:
+    def step(self, ops: StepOps | None = None, fetches: Fetches | None = None) -> StepResult:
         """A training step, or that of `ops`."""
         return self.strategy.run_step(self.session, ops or self.training, fetches)
 

@@ -57,7 +57,7 @@ def test_all_samples_bad(case: Case) -> None:
     data.y[:] = np.nan
     with ToyJob(case.create(), data, BATCH) as job:
         before = job.state()
-        result = job.step(fetches=job.training.loss)
+        result = job.step(fetches=lambda ops: ops.loss)
         assert_same(before, job.state())
     assert not result.applied
     assert result.bad_names == [f'sample_{position}' for position in range(group(case))]
@@ -89,7 +89,7 @@ def test_only_filler(case: Case) -> None:
 
     with ToyJob(case.create(), ToyData.random(4), BATCH, tower_fn=filler) as job:
         before = job.state()
-        result = job.step(fetches=[job.training.loss, [gradient for gradient, _ in job.training.gradients]])
+        result = job.step(fetches=lambda ops: [ops.loss, [gradient for gradient, _ in ops.gradients]])
         assert_same(before, job.state())
     assert not result.applied
     assert (result.count, result.loss_sum, result.bad_names, result.gradient_norm) == (0, 0.0, [], 0.0)
@@ -121,6 +121,7 @@ def test_end_of_data(case: Case) -> None:
     """It raises, changes nothing, and another epoch can begin."""
     with ToyJob(case.create(), ToyData.random(5), BATCH, evaluation=True) as job:
         steps = len(job.rest_of_epoch())
+        job.rest_of_epoch(job.evaluation)
         before = job.state()
         for ops in (job.training, job.evaluation):
             with pytest.raises(tf.errors.OutOfRangeError):

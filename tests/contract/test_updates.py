@@ -117,7 +117,7 @@ def test_variables_have_the_names_of_checkpoints(case: Case) -> None:
 def test_gradients_are_those_of_the_mean_loss(case: Case) -> None:
     data = ToyData.random(5)
     with ToyJob(case.create(), data, batch_size=2) as job:
-        result = job.step(fetches=[gradient for gradient, _ in job.training.gradients])
+        result = job.step(fetches=lambda ops: [gradient for gradient, _ in ops.gradients])
         names = [variable.name for _, variable in job.training.gradients]
     rows = list(range(min(5, 2 * case.batches_per_update)))
     expected = Reference(np.zeros(3)).gradient(data, rows)

@@ -97,22 +97,24 @@ class ToyJob(Job):
     ) -> None:
         self._data = data
         self._batch_size = batch_size
+        self._counts: list[tf.Tensor] = []
         super().__init__(strategy, self._batches, tower_fn, adam, evaluation=evaluation, seed=seed)
 
     def start_with(self, count: int) -> None:
         """Begins an epoch of the first `count` samples, from the first values of the variables."""
         self.initialize()
-        self.start({self._count: count})
+        self.start(dict.fromkeys(self._counts, count))
 
     def _batches(self, towers: int) -> tf.data.Dataset:
         """Batches in order, the last smaller; then filler, until the towers all have one."""
         data, size = self._data, self._batch_size
-        self._count = tf.compat.v1.placeholder_with_default(np.int32(len(data.y)), [])
-        starts = tf.range(0, self._count, size)
+        total = tf.compat.v1.placeholder_with_default(np.int32(len(data.y)), [])
+        self._counts.append(total)
+        starts = tf.range(0, total, size)
         fillers = -tf.size(starts) % towers
 
         def cut(start: tf.Tensor) -> ToyBatch:
-            rows = tf.range(start, tf.minimum(start + size, self._count))
+            rows = tf.range(start, tf.minimum(start + size, total))
             names = tf.strings.join(['sample_', tf.strings.as_string(rows)])
             weights = tf.ones_like(rows, tf.float32)
             return ToyBatch(tf.gather(data.x, rows), tf.gather(data.y, rows), weights, names, rows)

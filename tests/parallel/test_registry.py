@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from deepspeech_training.config import ParallelConfig
@@ -11,7 +12,8 @@ def test_hybrid_is_the_default() -> None:
     strategy = create_strategy(ParallelConfig(cpu_towers=2))
     assert (strategy.name, strategy.towers, strategy.rank, strategy.world_size) == ('hybrid', 2, 0, 1)
     assert strategy.is_chief
-    assert strategy.shard(['a', 'b']) == ['a', 'b']
+    shard = strategy.shard(np.array([4, 0, 2], np.int32), batch_size=1, training=True)
+    assert (shard.rows.tolist(), shard.batches, shard.fillers, shard.steps) == ([4, 0, 2], 3, 1, 2)
     assert strategy.all_mean(6.0, 3) == 2.0
 
 

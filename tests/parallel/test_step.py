@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import os
 
 import pytest
@@ -24,7 +25,7 @@ def output(loss: float, count: float, names: list[str], seconds: float) -> Tower
 def test_outputs_add_up_to_python_values() -> None:
     ops = combine_outputs([output(3.0, 2.0, ['a.wav'], 0.5), output(6.0, 1.0, ['ж.wav', 'c.wav'], 0.25)])
     with tf.compat.v1.Session() as session:
-        result = run_step(session, ops, fetches={'loss': ops.loss})
+        result = run_step(session, itertools.repeat(ops), fetches=lambda ops: {'loss': ops.loss})
     assert (result.loss_sum, result.count, result.totals) == (9.0, 3, {'seconds': 0.75})
     assert isinstance(result.count, int)
     assert result.bad_names == ['a.wav', 'ж.wav', 'c.wav']
@@ -36,7 +37,7 @@ def test_outputs_add_up_to_python_values() -> None:
 def test_file_name_that_is_not_utf8() -> None:
     tower = TowerOutput(tf.constant(0.0), tf.constant(0.0), tf.constant([b'caf\xe9.wav']))
     with tf.compat.v1.Session() as session:
-        result = run_step(session, combine_outputs([tower]))
+        result = run_step(session, itertools.repeat(combine_outputs([tower])))
     assert [os.fsencode(name) for name in result.bad_names] == [b'caf\xe9.wav']  # it can be opened
     assert (result.totals, result.per_tower, result.fetched) == ({}, [{}], None)
 

@@ -3,8 +3,10 @@ from __future__ import annotations
 import pytest
 import tensorflow as tf
 
+from deepspeech_training.parallel.collective import Collective
 from deepspeech_training.parallel.strategy import TowerOutput
-from deepspeech_training.parallel.towers import build_towers, get_tower_results, sample_weight
+from deepspeech_training.parallel.towers import build_towers, get_tower_results
+from deepspeech_training.parallel.update import sample_weight
 
 pytestmark = pytest.mark.usefixtures('graph')
 
@@ -57,20 +59,11 @@ def test_all_parts_of_a_batch_are_taken_before_the_next(graph: tf.Graph) -> None
 
 def test_backward_pass_on_the_devices(graph: tf.Graph) -> None:
     optimizer = tf.compat.v1.train.GradientDescentOptimizer(1.0)
-    _, gradients = get_tower_results(next_batch, linear_tower, optimizer, GPUS)
-    for tower, [(gradient, variable)] in enumerate(gradients):
+    _, compute_gradients = get_tower_results(next_batch, linear_tower, optimizer, GPUS)
+    for tower, [(gradient, variable)] in enumerate(compute_gradients(tf.constant(1.0))):
         assert variable.name == 'w:0'
         assert gradient.op.name.startswith(f'tower_{tower}/gradients/')
         assert gradient.op.device == f'/device:GPU:{tower}'
-
-
-def test_sample_weight() -> None:
-    zero = tf.constant(0.0)
-    counts = sample_weight([output(zero, 2.0), output(zero, 3.0)])
-    batches = sample_weight([output(zero, 2.0, samples=4.0), output(zero, 3.0)])
-    none = sample_weight([output(zero, 0.0), output(zero, 0.0)])
-    with tf.compat.v1.Session() as session:
-        assert session.run([counts, batches, none]) == pytest.approx([1 / 5, 1 / 7, 0])
 
 
 def test_backward_pass_does_not_wait_for_losses_when_samples_are_known() -> None:
@@ -83,7 +76,8 @@ def test_backward_pass_does_not_wait_for_losses_when_samples_are_known() -> None
         return TowerOutput(result.loss_sum, late, result.bad_names, samples=tf.constant(1.0))
 
     optimizer = tf.compat.v1.train.GradientDescentOptimizer(1.0)
-    outputs, gradients = get_tower_results(next_batch, tower, optimizer, ['/cpu:0', '/cpu:0'])
+    outputs, compute_gradients = get_tower_results(next_batch, tower, optimizer, ['/cpu:0', '/cpu:0'])
+    gradients = compute_gradients(sample_weight(outputs, Collective()))
     assert outputs[0].loss_sum.op not in ancestors(gradients[1][0][0].op)
 
 

@@ -1,0 +1,150 @@
+"""From the outputs and gradients of towers to one update of the parameters; the same for every strategy."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import tensorflow as tf
+
+from deepspeech_training.parallel.accumulation import Sums, accumulate
+from deepspeech_training.parallel.collective import Collective
+from deepspeech_training.parallel.devices import CPU
+from deepspeech_training.parallel.gradients import (
+    GradientsAndVariables,
+    apply_gradients_if,
+    average_gradients,
+    clip_gradients,
+    global_norm,
+    scale_gradients,
+)
+from deepspeech_training.parallel.step import combine_outputs, get_or_create_global_step
+from deepspeech_training.parallel.strategy import Accumulation, NextBatch, StepOps, TowerFn, TowerOutput
+from deepspeech_training.parallel.towers import ComputeGradients, get_tower_results
+
+
+@dataclass(frozen=True)
+class UpdateRule:
+    """What stands between the towers' gradients and the parameters.
+
+    `accumulate_steps`: batches of every tower an update. `grad_clip_norm`: greatest global norm of the averaged
+    gradients, 0 for any. `collective`: sums over processes.
+    """
+
+    accumulate_steps: int = 1
+    grad_clip_norm: float = 0.0
+    collective: Collective = field(default_factory=Collective)
+
+
+def build_update(
+    outputs: Sequence[TowerOutput],
+    compute_gradients: ComputeGradients,
+    devices: Sequence[str],
+    optimizer: tf.compat.v1.train.Optimizer,
+    rule: UpdateRule,
+    watch: Mapping[str, tf.Tensor],
+) -> StepOps:
+    """One update from the gradients of the mean loss over all samples of all towers (and processes, and batches).
+
+    Each tower's gradients are those of its loss sum over the number of all samples, so that adding up completes
+    the mean and every sample counts alike. With several batches an update that number is known at the end only:
+    then the sums are divided.
+
+    The update is left out when a loss, or the norm of the gradients, is not finite, or when there are no samples.
+    """
+    ops = replace(combine_outputs(outputs), measures=dict(watch))
+    if rule.accumulate_steps == 1:
+        gradients = average_gradients(compute_gradients(sample_weight(outputs, rule.collective)))
+        bad = tf.cast(tf.size(ops.bad_names), tf.float32)
+        return _finish(ops, rule.collective.sum_gradients(gradients), ops.count, bad, optimizer, rule)
+    sums = [accumulate(*pair, tower) for tower, pair in enumerate(zip(compute_gradients(_one()), devices, strict=True))]
+    (ops,) = _finish_accumulated([ops], [sums], optimizer, rule)
+    return ops
+
+
+def build_updates_in_turn(
+    next_batch: NextBatch,
+    tower_fn: TowerFn,
+    devices: Sequence[str],
+    optimizer: tf.compat.v1.train.Optimizer,
+    rule: UpdateRule,
+    watch: Mapping[str, tf.Tensor],
+) -> list[StepOps]:
+    """The steps of towers that take turns: each has one batch, on one device.
+
+    With several batches an update, each is computed by the tower whose turn it is, and the sums of all are applied.
+    """
+    turns: list[StepOps] = []
+    sums: list[list[Sums]] = []
+    for tower, device in enumerate(devices):
+        outputs, compute_gradients = get_tower_results(next_batch, tower_fn, optimizer, [device], first=tower)
+        if rule.accumulate_steps == 1:
+            turns.append(build_update(outputs, compute_gradients, [device], optimizer, rule, watch))
+            continue
+        turns.append(replace(combine_outputs(outputs), measures=dict(watch)))
+        sums.append([accumulate(compute_gradients(_one())[0], device, tower)])
+    return turns if rule.accumulate_steps == 1 else _finish_accumulated(turns, sums, optimizer, rule)
+
+
+def _finish_accumulated(
+    turns: Sequence[StepOps], sums: Sequence[Sequence[Sums]], optimizer: tf.compat.v1.train.Optimizer, rule: UpdateRule
+) -> list[StepOps]:
+    """Completes steps that share one update: of all `sums`, of which each step adds to its own."""
+    every = [total for own in sums for total in own]
+    with tf.device(CPU), tf.compat.v1.name_scope('accumulation'):
+        reset = tf.group(*(total.reset for total in every), name='reset')
+        count = tf.compat.v1.placeholder(tf.float32, [], name='count')
+        bad = tf.compat.v1.placeholder(tf.float32, [], name='bad')
+    gradients = rule.collective.sum_gradients(average_gradients([total.gradients for total in every]))
+    finished = _finish(turns[0], gradients, count, bad, optimizer, rule)
+    steps = []
+    for ops, own in zip(turns, sums, strict=True):
+        with tf.compat.v1.name_scope('accumulation'):
+            add = tf.group(*(total.add for total in own), name='add')
+        steps.append(
+            replace(
+                ops,
+                accumulation=Accumulation(reset, add, count, bad, rule.accumulate_steps),
+                train_op=finished.train_op,
+                applied=finished.applied,
+                gradients=finished.gradients,
+                gradient_norm=finished.gradient_norm,
+            )
+        )
+    return steps
+
+
+def _finish(
+    ops: StepOps,
+    gradients: GradientsAndVariables,
+    count: tf.Tensor,
+    bad: tf.Tensor,
+    optimizer: tf.compat.v1.train.Optimizer,
+    rule: UpdateRule,
+) -> StepOps:
+    """Completes a step; `count` and `bad`, float32 scalars, are samples of this process in the `gradients`.
+
+    With several batches an update, `gradients` are sums, which are divided here.
+    """
+    with tf.device(CPU), tf.compat.v1.name_scope('step'):
+        count, bad = tf.unstack(rule.collective.sum(tf.stack([count, bad]), 'count'))
+    if rule.accumulate_steps > 1:
+        gradients = scale_gradients(gradients, tf.math.divide_no_nan(1.0, count))
+    norm = global_norm(gradients)
+    with tf.device(CPU), tf.compat.v1.name_scope('step'):
+        usable = tf.equal(bad, 0.0) & tf.greater(count, 0.0) & tf.math.is_finite(norm)
+    clipped = clip_gradients(gradients, norm, rule.grad_clip_norm)
+    train_op = apply_gradients_if(usable, optimizer, clipped, get_or_create_global_step())
+    return replace(ops, train_op=train_op, applied=usable, gradients=gradients, gradient_norm=norm)
+
+
+def _one() -> tf.Tensor:
+    with tf.device(CPU):
+        return tf.constant(1.0)
+
+
+def sample_weight(outputs: Sequence[TowerOutput], collective: Collective) -> tf.Tensor:
+    """Float32 scalar: one over the number of samples of all towers and processes, 0 when there are none."""
+    with tf.device(CPU), tf.compat.v1.name_scope('sample_weight'):
+        samples = [output.count if output.samples is None else output.samples for output in outputs]
+        return tf.math.divide_no_nan(1.0, collective.sum(tf.add_n(samples), 'samples'))
