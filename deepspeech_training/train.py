@@ -47,7 +47,7 @@ def scheduled_learning_rate(
             final = schedule.lr_final_fraction
             factor = final + (1 - final) * (1 + tf.cos(math.pi * progress)) / 2
         if warmup:
-            factor *= tf.minimum(1.0, (step + 1) / warmup)
+            factor *= tf.minimum(tf.constant(1.0, tf.float64), (step + 1) / warmup)
         return base * tf.cast(factor, tf.float32)
 
 
