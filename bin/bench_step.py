@@ -165,6 +165,7 @@ def constant_batch(rows: int, frames: int, static: bool) -> Any:
         indices=given(np.arange(rows, dtype=np.int32)),
         audio_seconds=given(np.full(rows, frames * 0.02, np.float32)),
         wait_seconds=given(np.float32(0)),
+        number=given(np.int64(0)),
     )
 
 

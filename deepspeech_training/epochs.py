@@ -139,7 +139,7 @@ class TrainingLoop:
         order = epoch_order(part.count, data.train_batch_size, epoch, data, self._config.random_seed) + part.start
         totals = EpochTotals()
         label = f'Epoch {epoch} | Training'
-        shard = self._start(order, data.train_batch_size, training=True)
+        shard = self._start(order, data.train_batch_size, training=True, epoch=epoch)
         with self._progress(label, len(shard.rows)) as bar:
             started = time.monotonic()
             while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
@@ -152,10 +152,11 @@ class TrainingLoop:
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
         self._writer.scalars('train', self._step, {'epoch_loss': loss, 'epoch': epoch})
 
-    def _start(self, order: np.ndarray, batch_size: int, *, training: bool) -> Shard:
+    def _start(self, order: np.ndarray, batch_size: int, *, training: bool, epoch: int = 0) -> Shard:
         """Begins a pass over this process's part of the positions `order`."""
         shard = self._strategy.shard(order, batch_size, training=training)
-        self._graph.pipeline.start(self._session, shard.rows, batch_size, shard.fillers)
+        numbers = (epoch << 32) + shard.numbers  # no two batches of a training have the same
+        self._graph.pipeline.start(self._session, shard.rows, batch_size, shard.fillers, numbers)
         return shard
 
     def _wanted_summary(self) -> Fetches | None:

@@ -49,6 +49,7 @@ def make_tower_fn(config: Config, n_output: int, *, training: bool, keep_logits:
             training=training,
             lstm=lstm,
             seed=config.random_seed,
+            stream=batch.number,
         )
         losses = ctc_losses(output.logits, batch.feature_lengths, batch.labels, batch.label_lengths)
         per_sample = {

@@ -24,3 +24,4 @@ class Batch(NamedTuple):
     indices: tf.Tensor  # int32 [batch]: position in the pipeline's list of samples, -1 for filler
     audio_seconds: tf.Tensor  # float32 [batch]: duration of the audio, 0 for filler
     wait_seconds: tf.Tensor  # float32 []: how long the step waited for this batch
+    number: tf.Tensor  # int64 []: this batch's own number, the same in a resumed run; random numbers derive from it

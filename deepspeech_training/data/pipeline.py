@@ -76,6 +76,7 @@ class InputPipeline:
             self._order = tf.compat.v1.placeholder(tf.int32, [None], 'order')
             self._batch_size = tf.compat.v1.placeholder(tf.int64, [], 'batch_size')
             self._fillers = tf.compat.v1.placeholder(tf.int64, [], 'fillers')
+            self._numbers = tf.compat.v1.placeholder(tf.int64, [None], 'numbers')
             self._iterator = tf.compat.v1.data.make_initializable_iterator(self._create_dataset(data.process_ahead))
 
     def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
@@ -90,7 +91,8 @@ class InputPipeline:
         # Threads of its own: a busy graph must not hold up the input. One more than can be loading, for the clocks.
         options.threading.private_threadpool_size = threads + 1
         # Zip asks its parts one after another: the time between the clocks is what the batch made it wait.
-        timed = tf.data.Dataset.zip((_clock(), batches.prefetch(process_ahead), _clock()))
+        numbered = tf.data.Dataset.zip((batches, tf.data.Dataset.from_tensor_slices(self._numbers)))
+        timed = tf.data.Dataset.zip((_clock(), numbered.prefetch(process_ahead), _clock()))
         return timed.with_options(options)
 
     @tf.autograph.experimental.do_not_convert  # there is nothing to convert, and the conversion writes files
@@ -126,20 +128,27 @@ class InputPipeline:
         """
         rows: _Rows
         with tf.device(INPUT_DEVICE), tf.name_scope(self._prefix):
-            asked, rows, received = self._iterator.get_next()
+            asked, (rows, number), received = self._iterator.get_next()
             waited = tf.cast(received - asked, tf.float32, name='wait_seconds')
-        return Batch(*rows, wait_seconds=waited)
+        return Batch(*rows, wait_seconds=waited, number=number)
 
     def start(
-        self, session: tf.compat.v1.Session, order: np.ndarray, batch_size: int, fillers: int | None = None
+        self,
+        session: tf.compat.v1.Session,
+        order: np.ndarray,
+        batch_size: int,
+        fillers: int | None = None,
+        numbers: np.ndarray | None = None,
     ) -> None:
         """Begins again: the samples at the positions `order` (int32 [count]), `batch_size` a batch.
 
         Batches have exactly that order; the last one may be smaller. `fillers` batches of one row and one frame
         follow; by default as many as it takes until every tower has a batch in every step.
+        `numbers`: int64 `[batches + fillers]`, the number of each batch, by default from 0.
         What an earlier `start` has left is given up.
 
-        Raises `ValueError` when a position is outside of the list of samples, or the batch size is below 1.
+        Raises `ValueError` when a position is outside of the list of samples, the batch size is below 1 or there are
+        more or fewer numbers than batches.
         """
         order = np.asarray(order, np.int32).reshape(-1)
         if batch_size < 1:
@@ -148,10 +157,18 @@ class InputPipeline:
             raise ValueError(f'order has positions outside of 0 to {self._count - 1}')
         batches = -(-order.size // batch_size)
         fillers = -batches % self._towers if fillers is None else fillers
+        numbers = np.arange(batches + fillers) if numbers is None else numbers
+        if len(numbers) != batches + fillers:
+            raise ValueError(f'there are {len(numbers)} numbers for {batches + fillers} batches')
         self._loader.forget_failures()
         session.run(
             self._iterator.initializer,
-            {self._order: order, self._batch_size: batch_size, self._fillers: fillers},
+            {
+                self._order: order,
+                self._batch_size: batch_size,
+                self._fillers: fillers,
+                self._numbers: numbers,
+            },
         )
 
     def reraise(self, error: tf.errors.OpError) -> NoReturn:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -45,19 +46,27 @@ def linear(name: str, inputs: tf.Tensor, units: int, seed: int | None) -> tf.Ten
     return tf.nn.bias_add(tf.matmul(inputs, weights), bias)
 
 
-def dense(name: str, inputs: tf.Tensor, model: ModelConfig, rate: float, seed: int | None) -> tf.Tensor:
+@dataclass(frozen=True)
+class Dropout:
+    """Where dropout's random numbers come from: a seed, and the number of the batch (int64 scalar) if there is one."""
+
+    seed: int | None
+    stream: tf.Tensor | None = None
+
+
+def dense(name: str, inputs: tf.Tensor, model: ModelConfig, rate: float, drop: Dropout) -> tf.Tensor:
     """A layer: linear, ReLU clipped at `relu_clip`, layer normalization if asked for, dropout at `rate`.
 
     `inputs`: `[rows, n]`. Returns `[rows, n_hidden]`.
     """
-    weights, bias = weights_and_bias(name, int(inputs.shape[-1]), model.n_hidden, seed)
+    weights, bias = weights_and_bias(name, int(inputs.shape[-1]), model.n_hidden, drop.seed)
     rows = tf.shape(inputs)[0]
     if model.layer_norm:
         clipped = _clipped_relu_layer(inputs, weights, bias, model.relu_clip, None, 1.0)
-        return dropout(name, layer_norm(name, clipped), rate, seed)
+        return dropout(name, layer_norm(name, clipped), rate, drop)
     if rate <= 0:
         return _clipped_relu_layer(inputs, weights, bias, model.relu_clip, None, 1.0)
-    keep, scale = _keep_mask(name, rows * model.n_hidden, rate, seed)
+    keep, scale = _keep_mask(name, rows * model.n_hidden, rate, drop)
     keep = tf.reshape(keep, [rows, model.n_hidden])
     return _clipped_relu_layer(inputs, weights, bias, model.relu_clip, keep, scale)
 
@@ -103,27 +112,27 @@ def layer_norm(name: str, inputs: tf.Tensor) -> tf.Tensor:
     return tf.nn.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
 
 
-def dropout(name: str, inputs: tf.Tensor, rate: float, seed: int | None) -> tf.Tensor:
+def dropout(name: str, inputs: tf.Tensor, rate: float, drop: Dropout) -> tf.Tensor:
     """Zeroes a share `rate` of `inputs`, and scales up the rest; nothing at rate 0.
 
-    Different layers and name scopes (towers) draw different numbers from the same `seed`.
+    Layers of different `name` draw different numbers.
     """
     if rate <= 0:
         return inputs
-    keep, scale = _keep_mask(name, tf.size(inputs), rate, seed)
+    keep, scale = _keep_mask(name, tf.size(inputs), rate, drop)
     return tf.where(tf.reshape(keep, tf.shape(inputs)), inputs * scale, tf.zeros([]))
 
 
-def _keep_mask(name: str, size: tf.Tensor, rate: float, seed: int | None) -> tuple[tf.Tensor, float]:
+def _keep_mask(name: str, size: tf.Tensor, rate: float, drop: Dropout) -> tuple[tf.Tensor, float]:
     """A bool mask `[size]` that is true with probability 1 - `rate`, and one over that probability.
 
+    It depends on the seed, the layer and the batch alone, so that a resumed run draws what the other would have.
     Four decisions are taken from one 64-bit random number, so `rate` is rounded to a multiple of 2**-16: random
     numbers would otherwise take longer than the rest of the layer's pointwise work.
     """
-    scope = tfv1.get_default_graph().get_name_scope()
-    op_seed = derived_seed(seed, f'{scope}/{name}/dropout')
-    step_seed = tfv1.random_uniform([2], minval=-(2**31), maxval=2**31 - 1, dtype=tf.int32, seed=op_seed)
-    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=step_seed)
+    own = tf.constant(derived_seed(drop.seed or 0, f'{name}/dropout'), tf.int64)
+    stream = tf.constant(0, tf.int64) if drop.stream is None else drop.stream
+    key, counter = tf.raw_ops.StatelessRandomGetKeyCounter(seed=tf.stack([own, stream]))
     bits = tf.raw_ops.StatelessRandomUniformFullIntV2(
         shape=[size // 4 + 1], key=key, counter=counter, alg=_PHILOX, dtype=tf.uint64
     )

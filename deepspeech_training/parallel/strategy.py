@@ -119,12 +119,14 @@ class Shard:
 
     `rows`: int32 `[count]`, in the order given. `batches`: how many batches they make. `fillers`: batches that count
     for nothing to follow, so that every tower has one in each step. `steps`: how often all towers take a batch.
+    `numbers`: int64 `[batches + fillers]`, the place of each batch among those of all processes.
     """
 
     rows: npt.NDArray[np.int32]
     batches: int
     fillers: int
     steps: int
+    numbers: npt.NDArray[np.int64]
 
 
 class Strategy(ABC):
@@ -175,7 +177,8 @@ class Strategy(ABC):
         """This process's part of an epoch's `rows`: the same number of steps everywhere, no row lost or used twice."""
         batches = -(-len(rows) // batch_size)
         together = self.batches_a_step if training else self.towers
-        return Shard(rows, batches, -batches % together, -(-batches // together))
+        steps = -(-batches // together)
+        return Shard(rows, batches, steps * together - batches, steps, np.arange(steps * together))
 
     @abstractmethod
     def build(

@@ -53,6 +53,7 @@ class Utterances:
             indices=np.array(rows or [-1], np.int32),
             audio_seconds=np.array([0.0 if filler else 0.02] * len(frames), np.float32),
             wait_seconds=np.array(0.0, np.float32),
+            number=np.array(rows[0] if rows else -1, np.int64),
         )
 
     def batches(self, batch_size: int, towers: int) -> tf.data.Dataset:

@@ -161,13 +161,17 @@ def test_windows_and_states_stream(graph: tf.Graph) -> None:
     np.testing.assert_allclose(state.h, last.h, rtol=1e-5, atol=1e-6)
 
 
-def test_dropout_only_in_training_and_repeats(graph: tf.Graph) -> None:
+def test_dropout_only_in_training_and_by_batch(graph: tf.Graph) -> None:
     model = dataclasses.replace(SMALL, n_hidden=64, dropout=(0.3, 0.3, 0.3, 0.3, 0.3, 0.3))
     features = tf.constant(random_features([8]))
 
+    batch = tfv1.placeholder(tf.int64, [])
+
     def logits(training: bool) -> tf.Tensor:
-        lengths = tf.constant([8])
-        return create_model(features, lengths, model, N_OUTPUT, training=training, lstm='hoisted', seed=4).logits
+        output = create_model(
+            features, tf.constant([8]), model, N_OUTPUT, training=training, lstm='hoisted', seed=4, stream=batch
+        )
+        return output.logits
 
     without = logits(training=False)
     with tf.name_scope('tower_0'):
@@ -178,12 +182,12 @@ def test_dropout_only_in_training_and_repeats(graph: tf.Graph) -> None:
     for _ in range(2):
         with tfv1.Session(graph=graph) as session:
             session.run(tfv1.global_variables_initializer())
-            runs.append([session.run((without, first, second)) for _ in range(2)])
+            runs.append([session.run((without, first, second), {batch: number}) for number in (5, 6)])
     np.testing.assert_array_equal(runs[0], runs[1])  # from the seed
     steps = runs[0]
     np.testing.assert_array_equal(steps[0][0], steps[1][0])
-    assert np.abs(steps[0][1] - steps[1][1]).max() > 1e-3  # new numbers each step
-    assert np.abs(steps[0][1] - steps[0][2]).max() > 1e-3  # and in each tower
+    assert np.abs(steps[0][1] - steps[1][1]).max() > 1e-3  # new numbers for each batch
+    np.testing.assert_array_equal(steps[0][1], steps[0][2])  # on whichever tower
 
 
 @pytest.mark.parametrize('layer', range(6))

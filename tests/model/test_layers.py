@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from deepspeech_training.config import ModelConfig
-from deepspeech_training.model.layers import dense, dropout, windows
+from deepspeech_training.model.layers import Dropout, dense, dropout, windows
 
 tfv1 = tf.compat.v1
 
@@ -17,7 +17,7 @@ tfv1 = tf.compat.v1
 @pytest.mark.parametrize('rate', [0.05, 0.3])
 def test_dropout_drops_a_share_and_keeps_the_mean(rate: float, graph: tf.Graph) -> None:
     with tfv1.Session(graph=graph) as session:
-        dropped = session.run(dropout('layer_2', tf.ones([400, 250]), rate, seed=1))
+        dropped = session.run(dropout('layer_2', tf.ones([400, 250]), rate, Dropout(1)))
     assert np.unique(dropped) == pytest.approx([0, 1 / (1 - rate)], rel=1e-4)
     assert (dropped == 0).mean() == pytest.approx(rate, abs=5 * np.sqrt(rate * (1 - rate) / dropped.size))
 
@@ -25,19 +25,40 @@ def test_dropout_drops_a_share_and_keeps_the_mean(rate: float, graph: tf.Graph) 
 @pytest.mark.parametrize('size', [1, 2, 3, 4, 5])
 def test_dropout_of_few(size: int, graph: tf.Graph) -> None:
     """Four decisions come from one random number."""
-    dropped = dropout('layer_2', tf.ones([size]), 0.5, seed=1)
+    batch = tfv1.placeholder(tf.int64, [])
+    dropped = dropout('layer_2', tf.ones([size]), 0.5, Dropout(1, batch))
     with tfv1.Session(graph=graph) as session:
-        steps = [session.run(dropped) for _ in range(30)]
+        steps = [session.run(dropped, {batch: number}) for number in range(30)]
     assert {step.shape for step in steps} == {(size,)}
     assert all(set(np.stack(steps)[:, place]) == {0, 2} for place in range(size))
 
 
 def test_neighbours_are_dropped_independently(graph: tf.Graph) -> None:
     with tfv1.Session(graph=graph) as session:
-        kept = session.run(dropout('layer_2', tf.ones([200000]), 0.5, seed=1)) > 0
+        kept = session.run(dropout('layer_2', tf.ones([200000]), 0.5, Dropout(1))) > 0
     for distance in (1, 2, 3, 4, 8):
         same = (kept[distance:] == kept[:-distance]).mean()
         assert same == pytest.approx(0.5, abs=5 * 0.5 / np.sqrt(kept.size)), distance
+
+
+def test_seed_layer_and_batch_decide(graph: tf.Graph) -> None:
+    """And nothing else: neither the tower, nor how many steps there were before."""
+    batch = tfv1.placeholder(tf.int64, [])
+    with tf.name_scope('tower_0'):
+        one = dropout('layer_2', tf.ones([1000]), 0.5, Dropout(1, batch))
+    with tf.name_scope('tower_1'):
+        same = dropout('layer_2', tf.ones([1000]), 0.5, Dropout(1, batch))
+        other_layer = dropout('layer_3', tf.ones([1000]), 0.5, Dropout(1, batch))
+        other_seed = dropout('layer_2', tf.ones([1000]), 0.5, Dropout(2, batch))
+    large = 3 * 2**32
+    with tfv1.Session(graph=graph) as session:
+        first = session.run([one, other_layer, other_seed], {batch: large + 1})
+        session.run(one, {batch: 7})
+        again = session.run(same, {batch: large + 1})
+        others = [session.run(one, {batch: number}) for number in (large, large + 2, 1)]
+    np.testing.assert_array_equal(first[0], again)
+    for other in [*first[1:], *others]:
+        assert (first[0] == other).mean() == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize('rate', [0.0, 0.4])
@@ -47,7 +68,7 @@ def test_gradient_of_a_layer(rate: float, graph: tf.Graph) -> None:
     model = ModelConfig(n_hidden=40, relu_clip=0.5)
     x, upstream = (random.normal(size=[30, size]).astype(np.float32) for size in (12, 40))
     inputs = tf.constant(x)
-    outputs = dense('layer_2', inputs, model, rate, seed=3)
+    outputs = dense('layer_2', inputs, model, rate, Dropout(3))
     weights, bias = tfv1.trainable_variables()
     gradients = tf.gradients(outputs, [inputs, weights, bias], upstream)
     with tfv1.Session(graph=graph) as session:
@@ -70,7 +91,7 @@ def test_gradient_of_a_layer(rate: float, graph: tf.Graph) -> None:
 
 def test_layer_norm_comes_before_dropout(graph: tf.Graph) -> None:
     model = dataclasses.replace(ModelConfig(n_hidden=200), layer_norm=True)
-    outputs = dense('layer_2', tf.random.normal([50, 10], seed=2), model, 0.5, seed=3)
+    outputs = dense('layer_2', tf.random.normal([50, 10], seed=2), model, 0.5, Dropout(3))
     with tfv1.Session(graph=graph) as session:
         session.run(tfv1.global_variables_initializer())
         kept = session.run(outputs)
