@@ -2,29 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from deepspeech_training.config import N_CONTEXT, N_INPUT, ModelConfig
-from deepspeech_training.model.variables import derived_seed, uniform_fan_avg, variable_on_cpu
+from deepspeech_training.model.variables import derived_seed, uniform_for_relu, variable_on_cpu
 
 tfv1 = tf.compat.v1
 
 WINDOW = 2 * N_CONTEXT + 1
 """Frames that layer 1 sees at once."""
 
+TYPICAL_MFCCS = (-22.0, 11.0, -7.0, 4.0, -1.0, -3.0, 1.4, -3.0, -0.4, 0.0, -2.0)
+"""Means of the first coefficients over recordings of speech, in round numbers; those of the others are near 0."""
+
 _PHILOX = 1  # TensorFlow's number for this generator
 
 
 def weights_and_bias(name: str, n_inputs: int, units: int, seed: int | None) -> tuple[tf.Variable, tf.Variable]:
-    """The variables `NAME/weights` `[n_inputs, units]` and `NAME/bias` `[units]`."""
+    """The variables `NAME/weights` `[n_inputs, units]` and `NAME/bias` `[units]`.
+
+    The bias starts at 0, but for layer 1, where it takes away what the weights make of typical MFCCs: these are far
+    from 0 (the first coefficient above all), and a unit would start as always or as never active.
+    """
+
+    def against_mean(shape: Sequence[int], dtype: tf.DType, **_: Any) -> tf.Tensor:
+        return -tf.linalg.matvec(weights.initial_value, tf.tile(typical, [WINDOW]), transpose_a=True)
+
     with tfv1.variable_scope(name, reuse=tfv1.AUTO_REUSE):
-        initializer = uniform_fan_avg(derived_seed(seed, f'{name}/weights'))
+        initializer = uniform_for_relu(derived_seed(seed, f'{name}/weights'))
         weights = variable_on_cpu('weights', [n_inputs, units], initializer)
-        bias = variable_on_cpu('bias', [units], tfv1.zeros_initializer())
+        typical = tf.constant(TYPICAL_MFCCS + (0.0,) * (N_INPUT - len(TYPICAL_MFCCS)))
+        bias = variable_on_cpu('bias', [units], against_mean if name == 'layer_1' else tfv1.zeros_initializer())
     return weights, bias
 
 

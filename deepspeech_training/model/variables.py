@@ -24,6 +24,11 @@ def derived_seed(seed: int | None, name: str) -> int | None:
     return None if seed is None else zlib.crc32(f'{seed}/{name}'.encode()) & 0x7FFFFFFF
 
 
+def uniform_for_relu(seed: int | None) -> tf.keras.initializers.Initializer:
+    """Uniform in +-sqrt(6 / fan_in) (He et al. 2015): layers of ReLUs neither shrink nor blow up what they pass on."""
+    return tfv1.keras.initializers.VarianceScaling(scale=2.0, mode='fan_in', distribution='uniform', seed=seed)
+
+
 def uniform_fan_avg(seed: int | None) -> tf.keras.initializers.Initializer:
-    """Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010), for every weight of the model."""
+    """Uniform in +-sqrt(6 / (fan_in + fan_out)) (Glorot and Bengio 2010), as DeepSpeech starts all weights."""
     return tfv1.keras.initializers.VarianceScaling(scale=1.0, mode='fan_avg', distribution='uniform', seed=seed)

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from deepspeech_training.config import ModelConfig
+from deepspeech_training.config import N_INPUT, ModelConfig
 from deepspeech_training.model.acoustic import create_model
 from deepspeech_training.model.ctc import ctc_losses
+from deepspeech_training.model.layers import TYPICAL_MFCCS, WINDOW
 from deepspeech_training.model.lstm import LSTMState
 
 tfv1 = tf.compat.v1
@@ -208,3 +209,23 @@ def test_each_rate_has_its_place(layer: int, graph: tf.Graph) -> None:
     only_biases = np.zeros_like(logits) if layer >= 4 else np.broadcast_to(after_layer_5, logits.shape)
     np.testing.assert_allclose(logits, only_biases, atol=1e-6)
     assert state.h.any() == (layer > 2)  # the LSTM's biases are zero: nothing comes from nothing
+
+
+def test_initial_values(graph: tf.Graph) -> None:
+    """Layer 1 starts without the mean of speech; the forget gate starts open; everything else of a bias at 0."""
+    model = ModelConfig(n_hidden=32, dropout=(0.0,) * 6)
+    create_model(tf.zeros([1, 4, N_INPUT]), None, model, N_OUTPUT, training=True, lstm='hoisted', seed=4)
+    variables = {v.op.name: v for v in tfv1.global_variables()}
+    with tfv1.Session(graph=graph) as session:
+        session.run(tfv1.global_variables_initializer())
+        values = session.run(variables)
+    typical = np.tile(np.pad(TYPICAL_MFCCS, (0, N_INPUT - len(TYPICAL_MFCCS))), WINDOW)
+    np.testing.assert_allclose(typical @ values['layer_1/weights'] + values['layer_1/bias'], 0, atol=1e-4)
+    assert np.abs(values['layer_1/bias']).max() > 1
+    for name in ('layer_2', 'layer_3', 'layer_5', 'layer_6'):
+        assert not values[f'{name}/bias'].any()
+        limit = np.sqrt(6 / 32)
+        assert 0.9 * limit < np.abs(values[f'{name}/weights']).max() <= limit
+    i, c, f, o = np.split(values[f'{LSTM_NAME}/bias'], 4)
+    assert (i.any(), c.any(), o.any(), set(f)) == (False, False, False, {1})
+    assert np.abs(values[f'{LSTM_NAME}/kernel']).max() <= 1 / np.sqrt(32)

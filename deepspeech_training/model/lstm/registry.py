@@ -45,6 +45,11 @@ def choose_lstm(model: ModelConfig, parallel: ParallelConfig, gpus: bool) -> str
     return name
 
 
+def _open_forget_gate(n_hidden: int) -> tf.keras.initializers.Initializer:
+    """0, but 1 for the forget gate, so that a new cell remembers (Gers et al. 2000, Jozefowicz et al. 2015)."""
+    return tfv1.constant_initializer([0.0] * 2 * n_hidden + [1.0] * n_hidden + [0.0] * n_hidden)
+
+
 def lstm_layer(
     inputs: tf.Tensor,
     lengths: tf.Tensor | None,
@@ -59,6 +64,6 @@ def lstm_layer(
     with tfv1.variable_scope(SCOPE, reuse=tfv1.AUTO_REUSE):
         initializer = uniform_fan_avg(derived_seed(seed, f'{SCOPE}/kernel'))
         kernel = variable_on_cpu('kernel', [2 * n_hidden, 4 * n_hidden], initializer)
-        bias = variable_on_cpu('bias', [4 * n_hidden], tfv1.zeros_initializer())
+        bias = variable_on_cpu('bias', [4 * n_hidden], _open_forget_gate(n_hidden))
     run = LSTM_IMPLEMENTATIONS[implementation]
     return run(inputs, lengths, tf.identity(kernel), tf.identity(bias), state, training=training)
