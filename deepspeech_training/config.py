@@ -124,6 +124,7 @@ class CheckpointConfig:
     load_train: str = 'auto'  # one of LOAD_TRAIN
     load_evaluate: str = 'auto'  # one of LOAD_EVALUATE
     checkpoint_secs: int = 600
+    checkpoint_steps: int = 0  # updates; 0: by time only
     max_to_keep: int = 5
     force_initialize_learning_rate: bool = False
 

@@ -3,39 +3,30 @@
 from __future__ import annotations
 
 import math
+import signal
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 
 import numpy as np
 import tensorflow as tf
 
 from deepspeech_training import log
-from deepspeech_training.checkpoints import CheckpointStore
+from deepspeech_training.checkpoints import CheckpointStore, RunState
 from deepspeech_training.config import Config
 from deepspeech_training.data.order import epoch_order
 from deepspeech_training.data.pipeline import InputPipeline
-from deepspeech_training.errors import TrainingDivergedError
+from deepspeech_training.epoch_totals import EpochTotals, SampleRange
+from deepspeech_training.errors import TrainingDivergedError, TrainingInterruptedError
 from deepspeech_training.graphs import next_step
+from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
 
 NAMES_SHOWN = 5
 """How many files with a bad loss one log line names."""
-
-
-@dataclass(frozen=True)
-class SampleRange:
-    """The positions of one data set in the pipeline's list of samples."""
-
-    name: str
-    start: int
-    count: int
-
-    def order(self) -> np.ndarray:
-        return np.arange(self.start, self.start + self.count, dtype=np.int32)
 
 
 @dataclass(frozen=True)
@@ -51,36 +42,11 @@ class TrainingGraph:
     global_step: tf.Variable
 
 
-@dataclass
-class EpochTotals:
-    """What one pass over a data set added up to."""
-
-    loss_sum: float = 0.0
-    count: float = 0
-    bad_names: list[str] = field(default_factory=list)
-    totals: dict[str, float] = field(default_factory=dict)
-    steps: int = 0
-    started: float = field(default_factory=time.monotonic)
-
-    def add(self, result: StepResult) -> None:
-        self.loss_sum += result.loss_sum
-        self.count += result.count
-        self.bad_names += result.bad_names
-        self.steps += 1
-        for name, value in result.totals.items():
-            self.totals[name] = self.totals.get(name, 0.0) + value
-
-    @property
-    def loss(self) -> float:
-        return self.loss_sum / self.count if self.count else math.nan
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.started
-
-
 class TrainingLoop:
-    """Runs the epochs over a graph; knows no strategy but through its interface."""
+    """Runs the epochs over a graph; knows no strategy but through its interface.
+
+    `state` says where training is, and goes on from there; it is what checkpoints keep beside the variables.
+    """
 
     def __init__(
         self,
@@ -90,6 +56,8 @@ class TrainingLoop:
         store: CheckpointStore,
         writer: SummaryWriter,
         session: tf.compat.v1.Session,
+        state: RunState,
+        interrupts: Interrupts,
     ) -> None:
         self._config = config
         self._strategy = strategy
@@ -97,17 +65,26 @@ class TrainingLoop:
         self._store = store
         self._writer = writer
         self._session = session
-        self._monitor = DevLossMonitor(config.schedule, best_loss=strategy.agree(store.best_loss()))
-        self._bad_steps = BadStepCounter(config.schedule.max_bad_steps)
+        self._state = state
+        self._interrupts = interrupts
+        self._monitor = DevLossMonitor(config.schedule, state.best_loss, state.epochs_without_improvement)
+        self._bad_steps = BadStepCounter(config.schedule.max_bad_steps, state.bad_steps_in_a_row)
         self._last_saved = time.monotonic()
-        self._step = int(session.run(graph.global_step))
+        self._rows = 0
+        state.step = int(session.run(graph.global_step))
 
     def run(
         self, train_range: SampleRange, dev_ranges: Sequence[SampleRange], metrics_ranges: Sequence[SampleRange]
     ) -> None:
-        """Trains epoch by epoch, until the last one or an early stop."""
+        """Trains epoch by epoch, until the last one or an early stop.
+
+        Raises `TrainingInterruptedError` when a signal ended it; the state until then is saved.
+        """
+        state = self._state
+        self._say_what_is_left()
         try:
-            for epoch in range(self._config.schedule.epochs):
+            while state.epoch < self._config.schedule.epochs and not self._monitor.has_waited_enough:
+                epoch = state.epoch
                 self._train_epoch(epoch, train_range)
                 stop = self._validate(epoch, dev_ranges)
                 self._measure(epoch, metrics_ranges)
@@ -116,13 +93,19 @@ class TrainingLoop:
                 if stop:
                     log.info(f'Early stop: the dev loss has not improved for {self._config.schedule.es_epochs} epochs')
                     break
-        except KeyboardInterrupt:
-            self._strategy.stop()
-            log.warn('Interrupted: writing the last state')
-            self._save_last()
-            raise
+            self._store.wait()
         finally:
             self._strategy.stop()
+
+    def _say_what_is_left(self) -> None:
+        state, schedule = self._state, self._config.schedule
+        if not (state.epoch or state.rows_done):
+            return
+        done = f'{state.epoch} of {schedule.epochs} epochs are done'
+        if state.epoch >= schedule.epochs:
+            log.info(f'Nothing is left to train: {done}; a larger --epochs goes on')
+        else:
+            log.info(f'{done}' + (f', and {state.rows_done} samples of the next one' if state.rows_done else ''))
 
     def warn_of_other_learning_rate(self) -> None:
         """A checkpoint brings its learning rate along, as in DeepSpeech; says so when the flag differs."""
@@ -135,50 +118,91 @@ class TrainingLoop:
             )
 
     def _train_epoch(self, epoch: int, part: SampleRange) -> None:
-        data = self._config.data
+        data, state = self._config.data, self._state
+        self._rows = part.count
         order = epoch_order(part.count, data.train_batch_size, epoch, data, self._config.random_seed) + part.start
-        totals = EpochTotals()
+        totals = EpochTotals(loss_sum=state.loss_sum, count=state.count)
         label = f'Epoch {epoch} | Training'
-        shard = self._start(order, data.train_batch_size, training=True, epoch=epoch)
+        first = (epoch << 32) + state.rows_done // data.train_batch_size  # no two batches have the same number
+        shard = self._start(order[state.rows_done :], data.train_batch_size, training=True, first=first)
         with self._progress(label, len(shard.rows)) as bar:
             started = time.monotonic()
             while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
                 now = time.monotonic()
                 totals.add(result)
+                self._count(result, totals)
                 self._after_training_step(result, now - started)
                 bar.advance(result.count + len(result.bad_names), loss=totals.loss)
                 started = now
-        loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
+        state.train_loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
-        self._writer.scalars('train', self._step, {'epoch_loss': loss, 'epoch': epoch})
+        self._writer.scalars('train', state.step, {'epoch_loss': state.train_loss, 'epoch': epoch})
 
-    def _start(self, order: np.ndarray, batch_size: int, *, training: bool, epoch: int = 0) -> Shard:
-        """Begins a pass over this process's part of the positions `order`."""
+    def _rows_after(self, batches: int) -> int:
+        """How many of the epoch's rows are done with `batches` more of every tower of every process."""
+        together = self._strategy.batches_together * self._config.data.train_batch_size
+        return min(self._rows, self._state.rows_done + batches * together)
+
+    def _count(self, result: StepResult, totals: EpochTotals) -> None:
+        """Keeps up with what a step has used and changed."""
+        state = self._state
+        state.rows_done = self._rows_after(result.batches)
+        state.loss_sum, state.count = totals.loss_sum, totals.count
+        state.step += int(result.applied)
+
+    def _start(self, order: np.ndarray, batch_size: int, *, training: bool, first: int = 0) -> Shard:
+        """Begins a pass over this process's part of the positions `order`, with batches numbered from `first`."""
         shard = self._strategy.shard(order, batch_size, training=training)
-        numbers = (epoch << 32) + shard.numbers  # no two batches of a training have the same
+        numbers = first + shard.numbers
         self._graph.pipeline.start(self._session, shard.rows, batch_size, shard.fillers, numbers)
         return shard
 
     def _wanted_summary(self) -> Fetches | None:
         """The histograms, when the next step's turn has come."""
-        due = self._writer.enabled and (self._step + 1) % self._config.report.summary_steps == 0
+        due = self._writer.enabled and (self._state.step + 1) % self._config.report.summary_steps == 0
         return (lambda ops: ops.summary) if due else None
 
     def _after_training_step(self, result: StepResult, seconds: float) -> None:
-        self._step += int(result.applied)
+        state = self._state
         if result.applied and self._writer.enabled:
-            self._writer.scalars('train', self._step, self._step_scalars(result, seconds))
+            self._writer.scalars('train', state.step, self._step_scalars(result, seconds))
             if result.fetched is not None:
-                self._writer.serialized('train', self._step, result.fetched)
-        if self._bad_steps.update(result.applied):
+                self._writer.serialized('train', state.step, result.fetched)
+        diverged = self._bad_steps.update(result.applied)
+        state.bad_steps_in_a_row = self._bad_steps.in_a_row
+        if diverged:
             raise TrainingDivergedError(
                 f'the loss or its gradient was not finite for {self._bad_steps.in_a_row} steps in a row '
                 f'(--max_bad_steps), last for {", ".join(result.bad_names[:NAMES_SHOWN]) or "the gradient"}; '
                 'the checkpoints written before are good. A lower --learning_rate may help'
             )
-        checkpoint_secs = self._config.checkpoints.checkpoint_secs
-        if checkpoint_secs > 0 and time.monotonic() - self._last_saved >= checkpoint_secs:
+        self._heed_signals(save=self._save_is_due(result.applied))
+
+    def _save_is_due(self, applied: bool) -> bool:
+        config = self._config.checkpoints
+        seconds, steps = config.checkpoint_secs, config.checkpoint_steps
+        by_time = seconds > 0 and time.monotonic() - self._last_saved >= seconds
+        return by_time or (steps > 0 and applied and self._state.step % steps == 0)
+
+    def _heed_signals(self, *, save: bool = False) -> None:
+        """Saves when it is time to, or was asked for; ends training when a signal said so. All processes alike."""
+        asked = self._interrupts.take_save_request()
+        stop, save = self._strategy.any([self._interrupts.stop is not None, save or asked])
+        if stop:
+            self._strategy.stop()
+        if stop or save:
             self._save_last()
+        if asked:
+            self._store.wait()
+            log.info('Wrote a checkpoint, as asked by SIGUSR1')
+        if stop:
+            self._store.wait()
+            raise TrainingInterruptedError(
+                f'Interrupted in epoch {self._state.epoch} at step {self._state.step}; the state is saved. The same '
+                'command goes on from there',
+                self._interrupts.stop or signal.SIGTERM,
+            )
+        self._store.check()
 
     def _step_scalars(self, result: StepResult, seconds: float) -> dict[str, float]:
         return {
@@ -194,21 +218,26 @@ class TrainingLoop:
         return next_step(self._strategy, self._session, self._graph.pipeline, ops, fetches)
 
     def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:
-        """Dev losses, best checkpoint, plateau; returns whether to stop."""
+        """Dev losses, best checkpoint, plateau; returns whether to stop. Then the epoch is over."""
+        state = self._state
+        if parts:
+            loss_sum, count = 0.0, 0.0
+            for part in parts:
+                totals = self._evaluate(f'Epoch {epoch} | Validation', 'dev', part)
+                loss_sum, count = loss_sum + totals.loss_sum, count + totals.count
+            state.dev_loss = self._strategy.all_mean(loss_sum, count)
+            self._writer.scalars('dev', state.step, {'epoch_loss': state.dev_loss})
+        state.epoch, state.rows_done, state.loss_sum, state.count = epoch + 1, 0, 0.0, 0.0
         if not parts:
             return False
-        loss_sum, count = 0.0, 0.0
-        for part in parts:
-            totals = self._evaluate(f'Epoch {epoch} | Validation', 'dev', part)
-            loss_sum, count = loss_sum + totals.loss_sum, count + totals.count
-        dev_loss = self._strategy.all_mean(loss_sum, count)
-        self._writer.scalars('dev', self._step, {'epoch_loss': dev_loss})
-        decision = self._monitor.update(dev_loss)
-        if decision.is_best:
-            path = self._save_best(dev_loss)
-            log.info(f'Best dev loss so far: {dev_loss:.4f}' + (f', saved as {path}' if path else ''))
+        decision = self._monitor.update(state.dev_loss)
+        state.best_loss = self._monitor.best_loss
+        state.epochs_without_improvement = self._monitor.epochs_without_improvement
         if decision.reduce_learning_rate:
-            self._reduce_learning_rate()
+            self._reduce_learning_rate(from_best=not decision.is_best)
+        if decision.is_best:
+            path = self._save(self._store.save_best)
+            log.info(f'Best dev loss so far: {state.dev_loss:.4f}' + (f', saved as {path}' if path else ''))
         return decision.stop
 
     def _measure(self, epoch: int, parts: Sequence[SampleRange]) -> None:
@@ -223,36 +252,40 @@ class TrainingLoop:
             while (result := self._run_step(self._graph.evaluation)) is not None:
                 totals.add(result)
                 bar.advance(result.count + len(result.bad_names), loss=totals.loss)
+                if self._strategy.world_size == 1:  # several processes must stop after the same step
+                    self._heed_signals()
+        self._heed_signals()
         loss = self._report_epoch(label, totals)
         self._name_bad_losses(totals.bad_names, 'they are not in the mean')
-        self._writer.scalars(kind, self._step, {f'loss/{part.name}': loss})
+        self._writer.scalars(kind, self._state.step, {f'loss/{part.name}': loss})
         return totals
 
-    def _reduce_learning_rate(self) -> None:
-        """Goes back to the best model and multiplies the learning rate, which is saved with that model."""
+    def _reduce_learning_rate(self, *, from_best: bool) -> None:
+        """Multiplies the learning rate, and goes back to the best model; updates are counted on."""
         learning_rate = float(self._session.run(self._graph.learning_rate))
         reduced = learning_rate * self._config.schedule.plateau_reduction
-        path = self._strategy.agree(self._store.reload_best(self._session) if self._strategy.is_source else None)
+        path = None
+        if from_best and self._strategy.is_source:
+            path = self._store.reload_best(self._session, keep=['global_step', 'learning_rate'])
+        path = self._strategy.agree(path)
         self._session.run(self._graph.set_learning_rate, {self._graph.new_learning_rate: reduced})
         self._strategy.after_restore(self._session)
         log.info(
             f'Plateau: learning rate {learning_rate:g} -> {reduced:g}'
             + (f', going on from the best model, {path}' if path else ', going on from the present model')
         )
-        if path:
-            self._step = int(self._session.run(self._graph.global_step))
-            self._save_best(self._monitor.best_loss)
-
-    def _save_best(self, dev_loss: float) -> str:
-        if not self._strategy.writes_checkpoints:
-            return ''
-        return self._store.save_best(self._session, self._step, dev_loss)
 
     def _save_last(self) -> None:
-        if self._strategy.writes_checkpoints:
-            with self._strategy.paused():
-                self._store.save_last(self._session, int(self._session.run(self._graph.global_step)))
+        self._save(self._store.save_last)
         self._last_saved = time.monotonic()
+
+    def _save(self, save: Callable[[tf.compat.v1.Session, RunState], str]) -> str:
+        if not self._strategy.writes_checkpoints:
+            return ''
+        with self._strategy.paused() as waiting:  # batches that changed the variables and were not counted yet
+            step = int(self._session.run(self._graph.global_step))
+            rows_done = self._rows_after(waiting) if waiting else self._state.rows_done
+            return save(self._session, replace(self._state, step=step, rows_done=rows_done))
 
     def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:
         return log.progress(label, total, enabled=self._config.report.show_progressbar and self._strategy.is_chief)

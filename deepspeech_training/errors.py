@@ -33,3 +33,11 @@ class TrainingDivergedError(UserError):
     """The loss was not finite for too many steps in a row."""
 
     exit_status = 3
+
+
+class TrainingInterruptedError(UserError):
+    """A signal has ended training; its last state is saved."""
+
+    def __init__(self, message: str, signal_number: int) -> None:
+        super().__init__(message)
+        self.exit_status = 128 + signal_number  # what a shell reports for a program that the signal ended

@@ -33,6 +33,11 @@ class DevLossMonitor:
     best_loss: float = math.inf
     epochs_without_improvement: int = 0
 
+    @property
+    def has_waited_enough(self) -> bool:
+        """Whether an early stop is due."""
+        return self.schedule.early_stop and self.epochs_without_improvement >= self.schedule.es_epochs
+
     def update(self, dev_loss: float) -> Decision:
         """Takes the dev loss of the epoch that just ended."""
         is_best = dev_loss < self.best_loss
@@ -48,7 +53,7 @@ class DevLossMonitor:
             reduce_learning_rate=(
                 self.schedule.reduce_lr_on_plateau and waited > 0 and waited % self.schedule.plateau_epochs == 0
             ),
-            stop=self.schedule.early_stop and waited >= self.schedule.es_epochs,
+            stop=self.has_waited_enough,
         )
 
 

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
 import tensorflow as tf
 
-from deepspeech_training.checkpoints import CheckpointStore
+from deepspeech_training import log
+from deepspeech_training.checkpoints import CheckpointStore, Restored, RunState
 from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
-from deepspeech_training.epochs import SampleRange, TrainingGraph, TrainingLoop
+from deepspeech_training.epoch_totals import SampleRange
+from deepspeech_training.epochs import TrainingGraph, TrainingLoop
 from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn
+from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
@@ -98,6 +104,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     Raises:
       CheckpointError: a checkpoint cannot be read or written.
       DataError: an audio file cannot be read any more.
+      TrainingInterruptedError: a signal ended it; the state is saved.
       TrainingDivergedError: the loss was not finite for too many steps in a row.
     """
     strategy = create_strategy(config.parallel)
@@ -113,18 +120,46 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
         updates = config.schedule.epochs * updates_an_epoch(config, strategy, train_range.count)
         operations = build_graph(config, strategy, samples, alphabet, updates)
         store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
-        with make_session(strategy) as session:
+        with make_session(strategy) as session, Interrupts() as interrupts:
             restored = store.restore_for_training(session)
             strategy.after_restore(session)
             graph.finalize()
+            state = strategy.agree(first_state(restored, digest(data_sets.train)))
             writer = SummaryWriter(config.report.summary_dir if strategy.is_chief else '')
             try:
-                loop = TrainingLoop(config, strategy, operations, store, writer, session)
+                loop = TrainingLoop(config, strategy, operations, store, writer, session, state, interrupts)
                 if restored:
                     loop.warn_of_other_learning_rate()
                 loop.run(train_range, dev_ranges, metrics_ranges)
             finally:
                 writer.close()
+
+
+def first_state(restored: Restored | None, data: str) -> RunState:
+    """Where a run begins that continues `restored`, with training samples of the digest `data`."""
+    if restored is None:
+        return RunState(data=data)
+    if restored.state is None:
+        log.info(f'{restored.path} does not say how many epochs are done: --epochs counts from here')
+        return RunState(data=data)
+    state = restored.state
+    if state.data != data and state.rows_done:
+        log.warn(
+            f'The training samples are not those of {restored.path}: epoch {state.epoch}, which was under way, begins '
+            'again'
+        )
+        state = replace(state, rows_done=0, loss_sum=0.0, count=0.0)
+    return replace(state, data=data)
+
+
+def digest(samples: Sequence[Sample]) -> str:
+    """Changes with the samples, their order and transcripts, but not with the folder they are in."""
+    hashed = hashlib.sha256()
+    for sample in samples:
+        hashed.update(
+            f'{os.path.basename(sample.path)}\0{sample.size}\0{sample.transcript}\n'.encode('utf-8', 'surrogateescape')
+        )
+    return hashed.hexdigest()[:16]
 
 
 def updates_an_epoch(config: Config, strategy: Strategy, count: int) -> int:

@@ -16,10 +16,12 @@ LEVELS = (
     ('cli',),
     ('flags', 'train', 'evaluate', 'export', 'infer'),
     ('epochs',),
+    ('epoch_totals',),
     ('graphs',),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
     ('validation',),
+    ('interrupts',),
     ('config', 'errors', 'log'),
 )
 """A room opens doors to the levels below it only, not to its neighbours."""

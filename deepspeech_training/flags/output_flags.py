@@ -30,6 +30,8 @@ CHECKPOINTS = Group(
              '(auto).', values=config.LOAD_EVALUATE),
         Flag('checkpoint_secs', 'integer', 600, 'checkpoints.checkpoint_secs',
              'Seconds between checkpoints within an epoch; 0 for one at the end of each epoch only.', needs=TRAIN),
+        Flag('checkpoint_steps', 'integer', 0, 'checkpoints.checkpoint_steps',
+             'Updates between checkpoints, beside those by --checkpoint_secs; 0 for none.', needs=TRAIN),
         Flag('max_to_keep', 'integer', 5, 'checkpoints.max_to_keep', 'How many checkpoints are kept.', needs=TRAIN),
         Flag('drop_source_layers', 'integer', 0, '',
              'Start this many of the last layers anew instead of loading them.', later=TRANSFER),

@@ -111,6 +111,7 @@ def _result(batches: Sequence[Mapping[str, Any]], update: Mapping[str, Any]) -> 
         applied=bool(update.get('applied', False)),
         gradient_norm=float(update.get('gradient_norm', 0.0)),
         per_tower=[tower for batch in batches for tower in batch['per_tower']],
+        batches=len(batches),
         measures=added('timing') | {key: float(value) for key, value in update['measures'].items()},
         fetched=update.get('fetched'),
     )

@@ -109,6 +109,7 @@ class StepResult:
     applied: bool = True
     gradient_norm: float = 0.0
     per_tower: list[dict[str, Any]] = field(default_factory=list)
+    batches: int = 1  # how often every tower took a batch
     measures: dict[str, float] = field(default_factory=dict)
     fetched: Any = None
 
@@ -169,6 +170,11 @@ class Strategy(ABC):
         """How many batches a training step takes; one of evaluation takes one for each tower."""
         return self.towers
 
+    @property
+    def batches_together(self) -> int:
+        """The same over all processes."""
+        return self.batches_a_step * self.world_size
+
     @abstractmethod
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         """Sets device visibility and virtual devices on `proto`."""
@@ -224,9 +230,12 @@ class Strategy(ABC):
         Raises `tf.errors.OutOfRangeError` at the end of the data.
         """
 
-    def paused(self) -> AbstractContextManager[None]:
-        """Within it no variable changes: no step is under way."""
-        return nullcontext()
+    def paused(self) -> AbstractContextManager[int]:
+        """Within it no variable changes: no step is under way.
+
+        Gives how many batches have changed the variables, but were not returned by `run_step` yet.
+        """
+        return nullcontext(0)
 
     def stop(self) -> None:  # noqa: B027 - most strategies have nothing under way between steps
         """Ends what is still under way, before the session is closed."""
@@ -243,6 +252,10 @@ class Strategy(ABC):
         """The mean over all processes of values that sum to `total` here; NaN when there are none."""
         total, count = self.all_sum([total, count])
         return total / count if count else float('nan')
+
+    def any(self, flags: Sequence[bool]) -> list[bool]:
+        """For each flag, whether it is set in one of the processes."""
+        return [total > 0 for total in self.all_sum([float(flag) for flag in flags])]
 
     def all_gather(self, value: Value) -> list[Value]:
         """`value` of each process, by rank."""

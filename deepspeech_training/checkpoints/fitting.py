@@ -1,0 +1,85 @@
+"""Which of a checkpoint's tensors go into which variables of the graph, and what to say when they do not fit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from deepspeech_training.errors import CheckpointError
+
+Shapes = Mapping[str, Sequence[int]]
+CUDNN_SLOTS = 'cudnn_lstm/opaque_kernel'
+"""Adam's moments in checkpoints of DeepSpeech that trained with CuDNN are kept for its one opaque parameter."""
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What the flags say about the sizes in a checkpoint, for messages."""
+
+    n_hidden: int
+    alphabet_size: int
+    alphabet_path: str
+
+
+def missing_variables(path: str, wanted: Shapes, weights: set[str], there: Shapes, geometry: Geometry) -> list[str]:
+    """The names of `wanted` variables that the checkpoint `path` does not have, and that may start anew.
+
+    `wanted`: shapes of the graph's variables. `weights`: those among them that are trained. `there`: the checkpoint's.
+
+    Raises `CheckpointError`: a weight is missing or has another shape, or the layers are others.
+    """
+    _check_layer_norm(path, weights, there)
+    missing = [name for name in wanted if name not in there]
+    _check_weights(path, sorted(weights.intersection(missing)), there)
+    _check_shapes(path, {name: wanted[name] for name in wanted if name in there}, there, geometry)
+    return sorted(missing)
+
+
+def is_from_cudnn(there: Shapes) -> bool:
+    """Whether a checkpoint has the moments of CuDNN's LSTM in CuDNN's format."""
+    return any(name.startswith(CUDNN_SLOTS) for name in there)
+
+
+def _check_layer_norm(path: str, weights: set[str], there: Shapes) -> None:
+    theirs = any('LayerNorm' in name for name in there)
+    if theirs != any('LayerNorm' in name for name in weights):
+        raise CheckpointError(
+            f'{path} was trained {"with" if theirs else "without"} --layer_norm: '
+            f'{"give" if theirs else "leave out"} that flag here too'
+        )
+
+
+def _check_weights(path: str, missing: Sequence[str], there: Shapes) -> None:
+    if not missing:
+        return
+    if CUDNN_SLOTS in there:
+        raise CheckpointError(
+            f"{path} holds its LSTM in CuDNN's own format only, without the weights by name that DeepSpeech writes; "
+            'it cannot be read'
+        )
+    raise CheckpointError(f'{path} lacks weights of this model: {", ".join(missing)}')
+
+
+def _check_shapes(path: str, wanted: Shapes, there: Shapes, geometry: Geometry) -> None:
+    """Raises with the names users know, alphabet and --n_hidden, where these explain the difference."""
+    differ = {
+        name: (list(there[name]), list(shape)) for name, shape in wanted.items() if list(there[name]) != list(shape)
+    }
+    if not differ:
+        return
+    reasons = []
+    if 'layer_1/bias' in differ:
+        theirs = differ['layer_1/bias'][0][0]
+        reasons.append(f'it has n_hidden {theirs}, but --n_hidden is {geometry.n_hidden}')
+    if 'layer_6/bias' in differ:
+        theirs = differ['layer_6/bias'][0][0] - 1
+        reasons.append(
+            f'it was trained with an alphabet of {theirs} characters, but {geometry.alphabet_path} has '
+            f'{geometry.alphabet_size}'
+        )
+    if not reasons:
+        reasons = [f'{name} has shape {a} there and {b} here' for name, (a, b) in sorted(differ.items())]
+    raise CheckpointError(
+        f'checkpoint {path} does not fit: {"; ".join(reasons)}. Use the settings it was trained with, or '
+        'another directory'
+    )

@@ -1,0 +1,214 @@
+"""What training, testing and export do with checkpoints: find the right one, load it, write new ones."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import tensorflow as tf
+
+from deepspeech_training import log
+from deepspeech_training.checkpoints.fitting import Geometry, is_from_cudnn, missing_variables
+from deepspeech_training.checkpoints.folder import (
+    BEST,
+    LAST,
+    Found,
+    Kind,
+    commit,
+    named_checkpoints,
+    read_state,
+    remove_leftovers,
+    what_is_wrong,
+)
+from deepspeech_training.checkpoints.run_state import RunState
+from deepspeech_training.checkpoints.tensors import read_shapes, read_tensors, write_tensors
+from deepspeech_training.checkpoints.variables import GraphVariables
+from deepspeech_training.checkpoints.writer import BackgroundWriter
+from deepspeech_training.config import CheckpointConfig
+from deepspeech_training.errors import CheckpointError
+
+EVALUATION_ORDER: dict[str, tuple[Kind, ...]] = {'auto': (BEST, LAST), 'last': (LAST,), 'best': (BEST,)}
+TRAINING_ORDER: dict[str, tuple[Kind, ...]] = {'auto': (LAST, BEST), 'last': (LAST,), 'best': (BEST,), 'init': ()}
+
+
+@dataclass(frozen=True)
+class Restored:
+    """What training continues from; `state` is None where DeepSpeech wrote the checkpoint."""
+
+    path: str
+    state: RunState | None
+
+
+class CheckpointStore:
+    """Reads and writes the checkpoints of the default graph's variables.
+
+    Made after all variables, optimizer slots included, and before the graph is finalized. `description`, JSON values,
+    is kept with every checkpoint.
+    """
+
+    def __init__(
+        self,
+        config: CheckpointConfig,
+        geometry: Geometry,
+        variables: GraphVariables | None = None,
+        description: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._config = config
+        self._geometry = geometry
+        self._variables = variables or GraphVariables()
+        self._description = dict(description or {})
+        self._writer = BackgroundWriter()
+
+    def newest_step(self) -> int:
+        """The step of the checkpoint that training would continue, -1 when there is none."""
+        found = self._find_for_training()
+        return -1 if found is None else found.step
+
+    def initialize(self, session: tf.compat.v1.Session) -> None:
+        """Gives all variables their first values."""
+        self._variables.initialize(session)
+
+    def restore_for_training(self, session: tf.compat.v1.Session) -> Restored | None:
+        """Gives all variables their values: from the checkpoint `load_train` asks for, else new ones.
+
+        Raises:
+          CheckpointError: the checkpoint asked for is missing, damaged or of other sizes.
+        """
+        self._variables.initialize(session)
+        if self._config.save_dir:
+            removed = remove_leftovers(self._config.save_dir)
+            if removed:
+                log.info(f'{self._config.save_dir}: removed {len(removed)} files that interrupted writing had left')
+        found = self._find_for_training()
+        if found is None:
+            log.info('Starting from new, random weights')
+            self._warn_of_earlier_run()
+            return None
+        self._restore(session, found)
+        log.info(f'Continuing from checkpoint {found.path}')
+        return Restored(found.path, _run_state(found))
+
+    def restore_for_evaluation(self, session: tf.compat.v1.Session) -> str:
+        """Loads the weights for testing, inference or export; returns the checkpoint's path.
+
+        Raises:
+          CheckpointError: there is none, or it is damaged or of other sizes.
+        """
+        folder, mode = self._config.load_dir, self._config.load_evaluate
+        found = _first_whole(c for kind in EVALUATION_ORDER[mode] for c in self._named(folder, kind))
+        if found is None:
+            self._complain_of_missing(mode)
+            raise CheckpointError(
+                f'no checkpoint in {folder or "(no --checkpoint_dir)"}: train first, or give the '
+                'directory of a trained model with --checkpoint_dir or --load_checkpoint_dir'
+            )
+        self._variables.initialize(session)
+        self._restore(session, found)
+        log.info(f'Loaded checkpoint {found.path}')
+        return found.path
+
+    def save_last(self, session: tf.compat.v1.Session, state: RunState) -> str:
+        """Begins to write the current state as `train-STEP`; returns where, empty without a directory."""
+        return self._save(session, LAST, state, self._config.max_to_keep)
+
+    def save_best(self, session: tf.compat.v1.Session, state: RunState) -> str:
+        """The same as `best_dev-STEP`."""
+        return self._save(session, BEST, state, 1)
+
+    def reload_best(self, session: tf.compat.v1.Session, keep: Sequence[str]) -> str | None:
+        """Goes back to the best checkpoint in the save directory, but for the variables `keep`; None without one."""
+        self._writer.wait()
+        found = _first_whole(self._named(self._config.save_dir, BEST))
+        if found is None:
+            return None
+        names = [name for name in self._variables.shapes if name not in keep]
+        self._variables.write(session, read_tensors(found.path, names))
+        return found.path
+
+    def check(self) -> None:
+        """Raises the `CheckpointError` of a checkpoint that could not be written meanwhile."""
+        self._writer.check()
+
+    def wait(self) -> None:
+        """Returns when all checkpoints are on the disk. Raises `CheckpointError`."""
+        self._writer.wait()
+
+    def _named(self, folder: str, kind: Kind) -> list[Found]:
+        return named_checkpoints(folder, kind) if folder else []
+
+    def _find_for_training(self) -> Found | None:
+        mode = self._config.load_train
+        found = [c for kind in TRAINING_ORDER[mode] for c in self._named(self._config.load_dir, kind)]
+        if mode == 'auto':  # the newest, and of those of one step the last one
+            found.sort(key=lambda each: each.step, reverse=True)
+        whole = _first_whole(found)
+        if whole is None:
+            self._complain_of_missing(mode)
+        return whole
+
+    def _complain_of_missing(self, mode: str) -> None:
+        if mode in ('last', 'best') and self._config.load_dir:
+            raise CheckpointError(f'there is no {mode} checkpoint in {self._config.load_dir}')
+
+    def _warn_of_earlier_run(self) -> None:
+        if self._config.save_dir and any(
+            os.path.exists(os.path.join(self._config.save_dir, kind.state_file)) for kind in (LAST, BEST)
+        ):
+            log.warn(
+                f'{self._config.save_dir} has checkpoints of an earlier run, which this one does not continue: '
+                'from now on it names this run as its last and best; the older files stay'
+            )
+
+    def _restore(self, session: tf.compat.v1.Session, found: Found) -> None:
+        there = read_shapes(found.path)
+        left_out = {'learning_rate'} if self._config.force_initialize_learning_rate else set()
+        wanted = {name: shape for name, shape in self._variables.shapes.items() if name not in left_out}
+        missing = missing_variables(found.path, wanted, self._variables.weights, there, self._geometry)
+        if missing:
+            cudnn = " (it was trained with CuDNN's LSTM)" if is_from_cudnn(there) else ''
+            log.warn(f'{found.path} does not have these variables, which start anew{cudnn}: {", ".join(missing)}')
+        present = [name for name in wanted if name in there]
+        self._variables.write(session, read_tensors(found.path, present))
+
+    def _save(self, session: tf.compat.v1.Session, kind: Kind, state: RunState, max_to_keep: int) -> str:
+        folder = self._config.save_dir
+        if not folder:
+            return ''
+        values = self._variables.read(session)
+        document = {'run': state.to_json(), **self._description}
+
+        def write() -> None:
+            found = commit(
+                folder, kind, state.step, lambda prefix: write_tensors(prefix, values), document, max_to_keep
+            )
+            log.debug(f'Wrote checkpoint {found.path}')
+
+        self._writer.submit(write)
+        return os.path.join(folder, f'{kind.prefix}-{state.step}')
+
+
+def _first_whole(candidates: Iterable[Found]) -> Found | None:
+    """The first that can be used; says why others cannot. Raises `CheckpointError` when there are only such."""
+    problem = ''
+    for found in candidates:
+        wrong = what_is_wrong(found)
+        if not wrong:
+            if problem:
+                log.warn(f'{problem}; using {found.path} instead')
+            return found
+        problem = f'{problem}; checkpoint {found.path}: {wrong}' if problem else f'checkpoint {found.path}: {wrong}'
+    if problem:
+        raise CheckpointError(f'{problem}. No other one is there to use instead')
+    return None
+
+
+def _run_state(found: Found) -> RunState | None:
+    document = read_state(found)
+    if document is None:
+        return None
+    try:
+        return RunState.from_json(document['run'])
+    except (KeyError, TypeError, AttributeError) as error:
+        raise CheckpointError(f'{found.path}.json is damaged: {error}') from None
