@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from deepspeech_training.config import ParallelConfig
 from deepspeech_training.errors import FlagError
+from deepspeech_training.parallel.asynchronous import AsyncStrategy
 from deepspeech_training.parallel.hybrid import HybridStrategy
 from deepspeech_training.parallel.strategy import Strategy
 from deepspeech_training.parallel.sync import SyncStrategy
 
-STRATEGIES = {strategy.name: strategy for strategy in (HybridStrategy, SyncStrategy)}
+STRATEGIES = {strategy.name: strategy for strategy in (HybridStrategy, SyncStrategy, AsyncStrategy)}
 
 
 def create_strategy(parallel: ParallelConfig) -> Strategy:

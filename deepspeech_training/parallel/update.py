@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -23,17 +24,39 @@ from deepspeech_training.parallel.strategy import Accumulation, NextBatch, StepO
 from deepspeech_training.parallel.towers import ComputeGradients, get_tower_results
 
 
+class Applied(NamedTuple):
+    """The operation that makes an update, and float scalars that are shown with it."""
+
+    train_op: tf.Operation
+    measures: Mapping[str, tf.Tensor]
+
+
+Apply = Callable[[tf.Tensor, tf.compat.v1.train.Optimizer, GradientsAndVariables, tf.Variable], Applied]
+"""From whether to update (bool scalar), the optimizer, gradients and the global step to the update."""
+
+
+def apply_if_usable(
+    usable: tf.Tensor,
+    optimizer: tf.compat.v1.train.Optimizer,
+    gradients: GradientsAndVariables,
+    global_step: tf.Variable,
+) -> Applied:
+    """The update of strategies of which nothing else changes the parameters meanwhile."""
+    return Applied(apply_gradients_if(usable, optimizer, gradients, global_step), {})
+
+
 @dataclass(frozen=True)
 class UpdateRule:
     """What stands between the towers' gradients and the parameters.
 
     `accumulate_steps`: batches of every tower an update. `grad_clip_norm`: greatest global norm of the averaged
-    gradients, 0 for any. `collective`: sums over processes.
+    gradients, 0 for any. `collective`: sums over processes. `apply`: makes the update.
     """
 
     accumulate_steps: int = 1
     grad_clip_norm: float = 0.0
     collective: Collective = field(default_factory=Collective)
+    apply: Apply = apply_if_usable
 
 
 def build_update(
@@ -43,6 +66,7 @@ def build_update(
     optimizer: tf.compat.v1.train.Optimizer,
     rule: UpdateRule,
     watch: Mapping[str, tf.Tensor],
+    first: int = 0,
 ) -> StepOps:
     """One update from the gradients of the mean loss over all samples of all towers (and processes, and batches).
 
@@ -51,13 +75,15 @@ def build_update(
     then the sums are divided.
 
     The update is left out when a loss, or the norm of the gradients, is not finite, or when there are no samples.
+    `first` is the number of the first tower.
     """
     ops = replace(combine_outputs(outputs), measures=dict(watch))
     if rule.accumulate_steps == 1:
         gradients = average_gradients(compute_gradients(sample_weight(outputs, rule.collective)))
         bad = tf.cast(tf.size(ops.bad_names), tf.float32)
         return _finish(ops, rule.collective.sum_gradients(gradients), ops.count, bad, optimizer, rule)
-    sums = [accumulate(*pair, tower) for tower, pair in enumerate(zip(compute_gradients(_one()), devices, strict=True))]
+    pairs = zip(compute_gradients(_one()), devices, strict=True)
+    sums = [accumulate(*pair, tower) for tower, pair in enumerate(pairs, first)]
     (ops,) = _finish_accumulated([ops], [sums], optimizer, rule)
     return ops
 
@@ -109,6 +135,7 @@ def _finish_accumulated(
                 applied=finished.applied,
                 gradients=finished.gradients,
                 gradient_norm=finished.gradient_norm,
+                measures=finished.measures,
             )
         )
     return steps
@@ -134,8 +161,15 @@ def _finish(
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
         usable = tf.equal(bad, 0.0) & tf.greater(count, 0.0) & tf.math.is_finite(norm)
     clipped = clip_gradients(gradients, norm, rule.grad_clip_norm)
-    train_op = apply_gradients_if(usable, optimizer, clipped, get_or_create_global_step())
-    return replace(ops, train_op=train_op, applied=usable, gradients=gradients, gradient_norm=norm)
+    update = rule.apply(usable, optimizer, clipped, get_or_create_global_step())
+    return replace(
+        ops,
+        train_op=update.train_op,
+        applied=usable,
+        gradients=gradients,
+        gradient_norm=norm,
+        measures={**ops.measures, **update.measures},
+    )
 
 
 def _one() -> tf.Tensor:
