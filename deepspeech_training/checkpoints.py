@@ -98,6 +98,27 @@ class CheckpointStore:
             BEST: self._make_saver(BEST, 1),
         }
 
+    def initialize(self, session: tf.compat.v1.Session) -> None:
+        """Gives all variables new values, for a process that gets those of another one."""
+        session.run(self._initializer)
+
+    def candidate(self, *, training: bool) -> tuple[int, int]:
+        """How good the checkpoint is that would be restored; greater is better, so that processes can compare theirs.
+
+        First by kind, as if all had one directory, then by step; (0, -1) where there is none.
+
+        Raises:
+          CheckpointError: it is damaged.
+        """
+        mode = self._config.load_train if training else self._config.load_evaluate
+        order = TRAINING_ORDER[mode] if training else EVALUATION_ORDER[mode]
+        for place, kind in enumerate(order if self._config.load_dir else ()):
+            path = find_checkpoint(self._config.load_dir, kind)
+            if path is not None:
+                step = path.rpartition('-')[2]
+                return len(order) - place, int(step) if step.isdecimal() else 0
+        return 0, -1
+
     def restore_for_training(self, session: tf.compat.v1.Session) -> str | None:
         """Gives all variables their values: from the checkpoint `load_train` asks for, else new ones.
 

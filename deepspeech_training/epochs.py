@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
+import threading
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,8 +17,9 @@ from deepspeech_training.checkpoints import CheckpointStore
 from deepspeech_training.config import Config
 from deepspeech_training.data.order import epoch_order
 from deepspeech_training.data.pipeline import InputPipeline
-from deepspeech_training.errors import TrainingDivergedError
+from deepspeech_training.errors import JobError, TrainingDivergedError
 from deepspeech_training.graphs import next_step
+from deepspeech_training.launch import sigterm_noted
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
@@ -101,11 +103,25 @@ class TrainingLoop:
         self._bad_steps = BadStepCounter(config.schedule.max_bad_steps)
         self._last_saved = time.monotonic()
         self._step = int(session.run(graph.global_step))
+        self._terminated = threading.Event()
 
     def run(
         self, train_range: SampleRange, dev_ranges: Sequence[SampleRange], metrics_ranges: Sequence[SampleRange]
     ) -> None:
-        """Trains epoch by epoch, until the last one or an early stop."""
+        """Trains epoch by epoch, until the last one or an early stop.
+
+        Interruptions, by the launcher of a job too, and the end of another rank leave the last state behind.
+
+        Raises:
+          JobError: another process of the job is gone.
+        """
+        in_job = self._strategy.world_size > 1 and self._strategy.writes_checkpoints
+        with sigterm_noted() if in_job else nullcontext(self._terminated) as self._terminated:
+            self._run(train_range, dev_ranges, metrics_ranges)
+
+    def _run(
+        self, train_range: SampleRange, dev_ranges: Sequence[SampleRange], metrics_ranges: Sequence[SampleRange]
+    ) -> None:
         try:
             for epoch in range(self._config.schedule.epochs):
                 self._train_epoch(epoch, train_range)
@@ -119,6 +135,10 @@ class TrainingLoop:
         except KeyboardInterrupt:
             self._strategy.stop()
             log.warn('Interrupted: writing the last state')
+            self._save_last()
+            raise
+        except JobError:  # the update that failed changed nothing
+            log.warn('The job cannot go on: writing the last state')
             self._save_last()
             raise
         finally:
@@ -170,9 +190,10 @@ class TrainingLoop:
             if result.fetched is not None:
                 self._writer.serialized('train', self._step, result.fetched)
         if self._bad_steps.update(result.applied):
+            names = [name for names in self._strategy.all_gather(result.bad_names) for name in names]
             raise TrainingDivergedError(
                 f'the loss or its gradient was not finite for {self._bad_steps.in_a_row} steps in a row '
-                f'(--max_bad_steps), last for {", ".join(result.bad_names[:NAMES_SHOWN]) or "the gradient"}; '
+                f'(--max_bad_steps), last for {", ".join(names[:NAMES_SHOWN]) or "the gradient"}; '
                 'the checkpoints written before are good. A lower --learning_rate may help'
             )
         checkpoint_secs = self._config.checkpoints.checkpoint_secs
@@ -190,6 +211,8 @@ class TrainingLoop:
         }
 
     def _run_step(self, ops: StepOps, fetches: Fetches | None = None) -> StepResult | None:
+        if self._terminated.is_set():
+            raise KeyboardInterrupt
         return next_step(self._strategy, self._session, self._graph.pipeline, ops, fetches)
 
     def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:

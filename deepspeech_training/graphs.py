@@ -7,7 +7,8 @@ from functools import partial
 
 import tensorflow as tf
 
-from deepspeech_training.checkpoints import Geometry
+from deepspeech_training import log
+from deepspeech_training.checkpoints import CheckpointStore, Geometry
 from deepspeech_training.config import Config
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.manifest import Sample
@@ -99,6 +100,32 @@ def make_session(strategy: Strategy) -> tf.compat.v1.Session:
     proto = tf.compat.v1.ConfigProto()
     strategy.configure_session(proto)
     return tf.compat.v1.Session(config=proto)
+
+
+def restore_everywhere(
+    strategy: Strategy, store: CheckpointStore, session: tf.compat.v1.Session, *, training: bool
+) -> str | None:
+    """Gives the variables of all processes the values of the checkpoint that the source has, or new ones.
+
+    Returns the checkpoint's path, where it is; None for new values. To be called before the graph is finalized.
+
+    Raises:
+      CheckpointError: the checkpoint asked for is missing, damaged or of other sizes.
+      JobError: another process is gone.
+    """
+    strategy.choose_source(partial(store.candidate, training=training))
+    path = None
+    if not strategy.is_source:
+        store.initialize(session)
+    elif training:
+        path = store.restore_for_training(session)
+    else:
+        path = store.restore_for_evaluation(session)
+    strategy.after_restore(session)
+    path = strategy.agree(path)
+    if path and strategy.is_chief and not strategy.is_source:
+        log.info(f"Another rank's checkpoint is used: {path}")
+    return path
 
 
 def next_step(

@@ -14,7 +14,7 @@ from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.epochs import SampleRange, TrainingGraph, TrainingLoop
-from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn
+from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn, restore_everywhere
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
@@ -98,6 +98,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     Raises:
       CheckpointError: a checkpoint cannot be read or written.
       DataError: an audio file cannot be read any more.
+      JobError: another process of the job is gone.
       TrainingDivergedError: the loss was not finite for too many steps in a row.
     """
     strategy = create_strategy(config.parallel)
@@ -114,13 +115,12 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
         operations = build_graph(config, strategy, samples, alphabet, updates)
         store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
         with make_session(strategy) as session:
-            restored = store.restore_for_training(session)
-            strategy.after_restore(session)
+            restored = restore_everywhere(strategy, store, session, training=True)
             graph.finalize()
             writer = SummaryWriter(config.report.summary_dir if strategy.is_chief else '')
             try:
                 loop = TrainingLoop(config, strategy, operations, store, writer, session)
-                if restored:
+                if restored and strategy.is_chief:
                     loop.warn_of_other_learning_rate()
                 loop.run(train_range, dev_ranges, metrics_ranges)
             finally:
