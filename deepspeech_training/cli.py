@@ -13,6 +13,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from deepspeech_training import log
 from deepspeech_training.config import Config
@@ -20,7 +21,12 @@ from deepspeech_training.errors import DataError, UserError
 from deepspeech_training.flags.building import build_config, without_effect
 from deepspeech_training.flags.help import help_text
 from deepspeech_training.flags.parsing import ParsedFlags, parse
-from deepspeech_training.validation import check_paths, validate
+from deepspeech_training.launch import Launch, end_with_launcher, find_launch
+from deepspeech_training.validation import check_launch, check_paths, validate
+
+if TYPE_CHECKING:
+    from deepspeech_training.data.checks import DataSets
+    from deepspeech_training.text.alphabet import Alphabet
 
 EXIT_OK = 0
 EXIT_INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
@@ -32,9 +38,10 @@ def main(args: Sequence[str] | None = None) -> int:
     0: done. 2: something the user can put right. 3: the loss was not finite for too long. 130: interrupted.
     Any other exception is a bug and keeps its traceback.
     """
-    log.setup(1)  # for errors in the flags; --log_level is not known yet
+    launch = find_launch()
+    _set_up_log(launch, 1)  # for errors in the flags; --log_level is not known yet
     try:
-        _run(sys.argv[1:] if args is None else args)
+        _run(sys.argv[1:] if args is None else args, launch)
     except UserError as error:
         log.error(str(error))
         return error.exit_status
@@ -49,20 +56,36 @@ def main(args: Sequence[str] | None = None) -> int:
         log.error(f'{error.filename or "output"}: {error.strerror}; make room and start again')
         sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - what could not be written would fail again at exit
         return UserError.exit_status
+    except Exception as error:
+        if launch.of_several:  # whose traceback follows is not in it
+            log.error(f'ended by {type(error).__name__}: {error}')
+        raise
     return EXIT_OK
 
 
-def _run(args: Sequence[str]) -> None:
+def _set_up_log(launch: Launch, level: int) -> None:
+    """In a job of several, each line says which rank writes it, and only the first tells what is no warning."""
+    if launch.of_several:
+        log.setup(level if launch.is_chief else max(level, 2), str(launch))
+    else:
+        log.setup(level)
+
+
+def _run(args: Sequence[str], launch: Launch) -> None:
     parsed = parse(args)
     if parsed.help:
         print(help_text(), end='', flush=True)
         return
     config = build_config(parsed)
     validate(config)
-    log.setup(config.report.log_level)
-    check_paths(config)
-    _say_what_goes_where(parsed, config)
-    _work(config)
+    check_launch(config, launch)
+    _set_up_log(launch, config.report.log_level)
+    check_paths(config, launch)
+    if launch.is_chief:
+        _say_what_goes_where(parsed, config)
+    if launch.of_several:
+        end_with_launcher()
+    _work(config, launch)
 
 
 def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
@@ -77,25 +100,17 @@ def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
         log.info(f'No --summary_dir given: TensorBoard curves are in {config.report.summary_dir}')
 
 
-def _work(config: Config) -> None:
+def _work(config: Config, launch: Launch) -> None:
     """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
-    from deepspeech_training.data.checks import check_data
     from deepspeech_training.export.checks import check_export
     from deepspeech_training.text.alphabet import Alphabet
 
-    if config.export.export_dir:
+    if config.export.export_dir and launch.is_chief:
         check_export(config.export)
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
-    if config.one_shot_infer:
+    if config.one_shot_infer and launch.is_chief:
         _check_audio(config)
-    data_sets = check_data(
-        config.data,
-        config.features,
-        alphabet,
-        save_dir=config.checkpoints.save_dir,
-        show_progressbar=config.report.show_progressbar,
-    )
-    _prepare_tensorflow(config.report.log_level)
+    data_sets, is_chief = _checked_data(config, alphabet, launch)
     if config.data.train_files:
         from deepspeech_training.train import train
 
@@ -106,6 +121,36 @@ def _work(config: Config) -> None:
         from deepspeech_training.evaluate import evaluate
 
         evaluate(config, data_sets, alphabet)
+    if is_chief:
+        _use_model(config, alphabet)
+
+
+def _checked_data(config: Config, alphabet: Alphabet, launch: Launch) -> tuple[DataSets, bool]:
+    """The data of the run, and whether this process is the one that exports and transcribes; TensorFlow is ready.
+
+    The ranks of a job find together first: how long each of them looks at its data does not matter then.
+    """
+    if config.parallel.horovod:
+        _prepare_tensorflow(config.report.log_level)
+        from deepspeech_training.agreement import check_data_together
+        from deepspeech_training.parallel.registry import create_strategy
+
+        strategy = create_strategy(config.parallel)
+        return check_data_together(strategy, config, alphabet, launch.host), strategy.is_chief
+    from deepspeech_training.data.checks import check_data
+
+    data_sets = check_data(
+        config.data,
+        config.features,
+        alphabet,
+        save_dir=config.checkpoints.save_dir,
+        show_progressbar=config.report.show_progressbar,
+    )
+    _prepare_tensorflow(config.report.log_level)
+    return data_sets, True
+
+
+def _use_model(config: Config, alphabet: Alphabet) -> None:
     if config.export.export_dir:
         from deepspeech_training.export.frozen import export_frozen
 

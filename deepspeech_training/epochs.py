@@ -18,7 +18,7 @@ from deepspeech_training.config import Config
 from deepspeech_training.data.order import epoch_order
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.epoch_totals import EpochTotals, SampleRange
-from deepspeech_training.errors import TrainingDivergedError, TrainingInterruptedError
+from deepspeech_training.errors import JobError, TrainingDivergedError, TrainingInterruptedError
 from deepspeech_training.graphs import next_step
 from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
@@ -78,7 +78,11 @@ class TrainingLoop:
     ) -> None:
         """Trains epoch by epoch, until the last one or an early stop.
 
-        Raises `TrainingInterruptedError` when a signal ended it; the state until then is saved.
+        Interruptions, by the launcher of a job too, and the end of another rank leave the last state behind.
+
+        Raises:
+          JobError: another process of the job is gone.
+          TrainingInterruptedError: a signal ended it.
         """
         state = self._state
         self._say_what_is_left()
@@ -94,6 +98,11 @@ class TrainingLoop:
                     log.info(f'Early stop: the dev loss has not improved for {self._config.schedule.es_epochs} epochs')
                     break
             self._store.wait()
+        except JobError:  # the update that failed changed nothing
+            log.warn('The job cannot go on: writing the last state')
+            self._save_last()
+            self._store.wait()
+            raise
         finally:
             self._strategy.stop()
 
@@ -171,9 +180,10 @@ class TrainingLoop:
         diverged = self._bad_steps.update(result.applied)
         state.bad_steps_in_a_row = self._bad_steps.in_a_row
         if diverged:
+            names = [name for names in self._strategy.all_gather(result.bad_names) for name in names]
             raise TrainingDivergedError(
                 f'the loss or its gradient was not finite for {self._bad_steps.in_a_row} steps in a row '
-                f'(--max_bad_steps), last for {", ".join(result.bad_names[:NAMES_SHOWN]) or "the gradient"}; '
+                f'(--max_bad_steps), last for {", ".join(names[:NAMES_SHOWN]) or "the gradient"}; '
                 'the checkpoints written before are good. A lower --learning_rate may help'
             )
         self._heed_signals(save=self._save_is_due(result.applied))
@@ -188,8 +198,6 @@ class TrainingLoop:
         """Saves when it is time to, or was asked for; ends training when a signal said so. All processes alike."""
         asked = self._interrupts.take_save_request()
         stop, save = self._strategy.any([self._interrupts.stop is not None, save or asked])
-        if stop:
-            self._strategy.stop()
         if stop or save:
             self._save_last()
         if asked:

@@ -29,6 +29,12 @@ class ExportError(UserError):
     """An export that cannot be written where the flags say, or as they say."""
 
 
+class JobError(UserError):
+    """Another process of a job of several has ended, so that this one cannot go on."""
+
+    exit_status = 1
+
+
 class TrainingDivergedError(UserError):
     """The loss was not finite for too many steps in a row."""
 

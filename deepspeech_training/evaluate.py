@@ -20,7 +20,14 @@ from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.decoding import BeamSearchDecoder, decoder_threads
 from deepspeech_training.errors import UserError
-from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn, next_step
+from deepspeech_training.graphs import (
+    geometry,
+    make_pipeline,
+    make_session,
+    make_tower_fn,
+    next_step,
+    restore_everywhere,
+)
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy
 from deepspeech_training.text.alphabet import Alphabet
@@ -45,15 +52,14 @@ def evaluate(config: Config, data_sets: DataSets, alphabet: Alphabet) -> list[Tr
         step = strategy.build_evaluation(pipeline.next_batch, tower_fn)
         store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
         with make_session(strategy) as session:
-            store.restore_for_evaluation(session)
-            strategy.after_restore(session)
+            restore_everywhere(strategy, store, session, training=False)
             graph.finalize()
             tester = Tester(config, strategy, pipeline, step, session, samples, alphabet)
             try:
                 results = tester.run_all(data_sets.test)
             finally:
                 tester.close()
-    if config.report.test_output_file:
+    if config.report.test_output_file and strategy.is_chief:
         write_json(config.report.test_output_file, results)
     return results
 
@@ -86,37 +92,44 @@ class Tester:
         for name, rows in sets.items():
             start = len(results)
             transcriptions = self.run(name, np.arange(start, start + len(rows), dtype=np.int32))
-            print_report(name, transcriptions, self._config.report.report_count)
+            if self._strategy.is_chief:
+                print_report(name, transcriptions, self._config.report.report_count)
             results += transcriptions
         return results
 
     def run(self, name: str, order: np.ndarray) -> list[Transcription]:
-        """The transcriptions of the samples at the positions `order`, in that order."""
+        """The transcriptions of the samples at the positions `order`, in that order; each process decodes its part."""
         batch_size = self._config.data.test_batch_size
         shard = self._strategy.shard(order, batch_size, training=False)
         self._pipeline.start(self._session, shard.rows, batch_size, shard.fillers)
-        waiting: deque[Future[Transcription]] = deque()
-        done: list[Transcription] = []
-        show = self._config.report.show_progressbar
-        with log.progress(f'Testing | {name}', len(order), enabled=show) as bar:
+        waiting: deque[Future[tuple[int, Transcription]]] = deque()
+        done: dict[int, Transcription] = {}
+        show = self._config.report.show_progressbar and self._strategy.is_chief
+        with log.progress(f'Testing | {name}', len(shard.rows), enabled=show) as bar:
+
+            def take() -> None:
+                index, transcription = waiting.popleft().result()
+                done[index] = transcription
+                bar.advance()
+
             for index, logits, loss in self._utterances():
                 waiting.append(self._pool.submit(self._transcribe, index, logits, loss))
                 while len(waiting) > WAITING_PER_THREAD * decoder_threads():
-                    done.append(waiting.popleft().result())
-                    bar.advance()
+                    take()
             while waiting:
-                done.append(waiting.popleft().result())
-                bar.advance()
-        return done
+                take()
+        for others in self._strategy.all_gather(done):
+            done.update(others)
+        return [done[index] for index in order]
 
     def close(self) -> None:
         """Ends the threads."""
         self._pool.shutdown()
         self._decoder.close()
 
-    def _transcribe(self, index: int, logits: np.ndarray, loss: float) -> Transcription:
+    def _transcribe(self, index: int, logits: np.ndarray, loss: float) -> tuple[int, Transcription]:
         sample = self._samples[index]
-        return Transcription.of(sample.path, sample.transcript, self._decoder.decode(logits), loss)
+        return index, Transcription.of(sample.path, sample.transcript, self._decoder.decode(logits), loss)
 
     def _utterances(self) -> Iterator[tuple[int, np.ndarray, float]]:
         """Position, logits [frames, n_output] and loss of one utterance after the other."""

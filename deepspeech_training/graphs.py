@@ -7,7 +7,8 @@ from functools import partial
 
 import tensorflow as tf
 
-from deepspeech_training.checkpoints import Geometry
+from deepspeech_training import log
+from deepspeech_training.checkpoints import CheckpointStore, Geometry, Restored
 from deepspeech_training.config import Config
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.manifest import Sample
@@ -100,6 +101,32 @@ def make_session(strategy: Strategy) -> tf.compat.v1.Session:
     proto = tf.compat.v1.ConfigProto()
     strategy.configure_session(proto)
     return tf.compat.v1.Session(config=proto)
+
+
+def restore_everywhere(
+    strategy: Strategy, store: CheckpointStore, session: tf.compat.v1.Session, *, training: bool
+) -> Restored | None:
+    """Gives the variables of all processes the values of the checkpoint that the source has, or new ones.
+
+    Returns which checkpoint that is; None for new values. To be called before the graph is finalized.
+
+    Raises:
+      CheckpointError: the checkpoint asked for is missing, damaged or of other sizes.
+      JobError: another process is gone.
+    """
+    strategy.choose_source(partial(store.candidate, training=training))
+    restored = None
+    if not strategy.is_source:
+        store.initialize(session)
+    elif training:
+        restored = store.restore_for_training(session)
+    else:
+        restored = Restored(store.restore_for_evaluation(session), None)
+    strategy.after_restore(session)
+    restored = strategy.agree(restored)
+    if restored and strategy.is_chief and not strategy.is_source:
+        log.info(f"Another rank's checkpoint is used: {restored.path}")
+    return restored
 
 
 def next_step(

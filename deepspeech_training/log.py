@@ -29,13 +29,18 @@ COLUMNS_OF_NUMBERS = 46  # of the terminal, for what stands beside description a
 
 
 class StderrHandler(logging.Handler):
-    """Writes to whatever `sys.stderr` is at that moment, so that lines appear above a progress bar."""
+    """Writes to whatever `sys.stderr` is at that moment, so that lines appear above a progress bar.
+
+    `speaker`: who writes, at the start of each line; '' for a program that is alone.
+    """
+
+    speaker = ''
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            initial = record.levelname[0]
+            start = f'{record.levelname[0]} {self.speaker}: ' if self.speaker else f'{record.levelname[0]} '
             lines = self.format(record).splitlines() or ['']
-            sys.stderr.write(''.join(f'{initial} {line}\n' for line in lines))
+            sys.stderr.write(''.join(f'{start}{line}\n' for line in lines))
             sys.stderr.flush()
         except BrokenPipeError:  # nobody reads any more; the work is worth more than the line
             pass
@@ -43,16 +48,21 @@ class StderrHandler(logging.Handler):
             self.handleError(record)
 
 
-def setup(level: int) -> None:
+def setup(level: int, speaker: str = '') -> None:
     """Shows log lines from `level` on: 0 debug, 1 info, 2 warnings, 3 errors. A second call changes the level.
+
+    `speaker` is named in each line: 'rank 1 of 2 on host'.
 
     Raises `ValueError` for another level.
     """
     if level not in range(len(LEVELS)):
         raise ValueError(f'log level {level} is not one of 0, 1, 2, 3')
     LOGGER.setLevel(LEVELS[level])
-    if not any(isinstance(handler, StderrHandler) for handler in LOGGER.handlers):
-        LOGGER.addHandler(StderrHandler())
+    handlers = [handler for handler in LOGGER.handlers if isinstance(handler, StderrHandler)]
+    if not handlers:
+        handlers = [StderrHandler()]
+        LOGGER.addHandler(handlers[0])
+    handlers[0].speaker = speaker
 
 
 def debug(message: str) -> None:

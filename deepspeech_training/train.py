@@ -19,7 +19,7 @@ from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.epoch_totals import SampleRange
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
-from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn
+from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn, restore_everywhere
 from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.step import get_or_create_global_step
@@ -104,6 +104,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     Raises:
       CheckpointError: a checkpoint cannot be read or written.
       DataError: an audio file cannot be read any more.
+      JobError: another process of the job is gone.
       TrainingInterruptedError: a signal ended it; the state is saved.
       TrainingDivergedError: the loss was not finite for too many steps in a row.
     """
@@ -121,14 +122,13 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
         operations = build_graph(config, strategy, samples, alphabet, updates)
         store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
         with make_session(strategy) as session, Interrupts() as interrupts:
-            restored = store.restore_for_training(session)
-            strategy.after_restore(session)
+            restored = restore_everywhere(strategy, store, session, training=True)
             graph.finalize()
             state = strategy.agree(first_state(restored, digest(data_sets.train)))
             writer = SummaryWriter(config.report.summary_dir if strategy.is_chief else '')
             try:
                 loop = TrainingLoop(config, strategy, operations, store, writer, session, state, interrupts)
-                if restored:
+                if restored and strategy.is_chief:
                     loop.warn_of_other_learning_rate()
                 loop.run(train_range, dev_ranges, metrics_ranges)
             finally:

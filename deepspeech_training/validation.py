@@ -5,7 +5,7 @@ Every problem names the flag, its value and what would be allowed; all problems 
 
 from __future__ import annotations
 
-import contextlib
+import importlib.util
 import math
 import os
 import tempfile
@@ -16,6 +16,7 @@ from operator import attrgetter
 from deepspeech_training import config as configs
 from deepspeech_training.config import Config
 from deepspeech_training.errors import CheckpointError, FlagError
+from deepspeech_training.launch import Launch
 
 MAX_INT32 = 2**31 - 1
 DROPOUT_FLAGS = ('dropout_rate', 'dropout_rate2', 'dropout_rate3', 'dropout_rate4', 'dropout_rate5', 'dropout_rate6')
@@ -178,6 +179,11 @@ def _bad_combinations(config: Config) -> Iterator[str]:
             f'--plateau_epochs={schedule.plateau_epochs}: must be below --es_epochs={schedule.es_epochs}, '
             'or training stops before the learning rate is reduced'
         )
+    if parallel.horovod and parallel.parallel != 'hybrid':
+        yield (
+            f'--parallel={parallel.parallel}: does not fit --horovod, whose processes work together as the towers of '
+            'hybrid do; leave out one of them'
+        )
     if parallel.train_cudnn and config.model.lstm not in ('auto', 'cudnn'):
         yield f'--train_cudnn: does not fit --lstm_implementation={config.model.lstm}; leave out one of them'
     if parallel.cpu_towers and (parallel.train_cudnn or config.model.lstm == 'cudnn'):
@@ -185,28 +191,48 @@ def _bad_combinations(config: Config) -> Iterator[str]:
         yield f'--cpu_towers={parallel.cpu_towers}: does not fit {flag}, which runs on GPUs only'
 
 
-def check_paths(config: Config) -> None:
+def check_launch(config: Config, launch: Launch) -> None:
+    """Whether the flags fit how the program was started.
+
+    Raises:
+      FlagError: Horovod is missing, or several processes were started that would not know of each other.
+    """
+    if config.parallel.horovod and importlib.util.find_spec('horovod') is None:
+        raise FlagError(
+            '--horovod: Horovod is not installed here; bin/install_horovod.sh builds it for the TensorFlow of this '
+            'Python, in a few minutes'
+        )
+    if launch.of_several and not config.parallel.horovod:
+        raise FlagError(
+            f'{launch.size} processes were started ({launch.variable}={launch.size}), but without --horovod each would '
+            'train by itself and overwrite the checkpoints of the others; give --horovod, or start one process only'
+        )
+
+
+def check_paths(config: Config, launch: Launch | None = None) -> None:
     """Finds files that are not there and folders that cannot be written, before any work is done.
 
-    Leaves nothing behind: what it has to create, it removes again.
+    Each rank of a job looks only at what it will read and write itself. Leaves nothing behind.
 
     Raises:
       FlagError: naming the flag, the path and the system's reason.
       CheckpointError: there is no checkpoint to evaluate and none will be trained.
     """
+    launch = launch or Launch()
     problems = []
     if not os.path.isfile(config.data.alphabet_config_path):
         problems.append(f'--alphabet_config_path={config.data.alphabet_config_path}: {_why_no_file(config)}')
-    for flag, folder in _written_folders(config):
+    for flag, folder in _written_folders(config, launch):
         reason = _why_not_writable(folder)
         if reason:
             problems.append(f'--{flag}={folder}: cannot be written: {reason}')
     output = config.report.test_output_file
-    if config.data.test_files and output and os.path.isdir(output):
+    if config.data.test_files and output and launch.is_chief and os.path.isdir(output):
         problems.append(f'--test_output_file={output}: is a folder; give the name of a file')
     if problems:
         raise FlagError('\n'.join(problems))
-    _check_checkpoint(config)
+    if launch.is_chief and not (launch.of_several and config.parallel.checkpoint_per_node):
+        _check_checkpoint(config)
 
 
 def _why_no_file(config: Config) -> str:
@@ -214,15 +240,17 @@ def _why_no_file(config: Config) -> str:
     return 'is no file' if os.path.exists(path) else f'no such file (searched from {os.getcwd()})'
 
 
-def _written_folders(config: Config) -> Iterator[tuple[str, str]]:
-    """The folders that this run writes to, with their flags."""
-    if config.data.train_files:
-        checkpoints = config.checkpoints
-        if checkpoints.save_dir:
-            same = checkpoints.save_dir == checkpoints.load_dir
-            yield 'checkpoint_dir' if same else 'save_checkpoint_dir', checkpoints.save_dir
-        if config.report.summary_dir:
-            yield 'summary_dir', config.report.summary_dir
+def _written_folders(config: Config, launch: Launch) -> Iterator[tuple[str, str]]:
+    """The folders that this process writes to, with their flags."""
+    checkpoints = config.checkpoints
+    on_each_node = config.parallel.checkpoint_per_node and launch.local_rank == 0
+    if config.data.train_files and checkpoints.save_dir and (launch.is_chief or on_each_node):
+        same = checkpoints.save_dir == checkpoints.load_dir
+        yield 'checkpoint_dir' if same else 'save_checkpoint_dir', checkpoints.save_dir
+    if not launch.is_chief:
+        return
+    if config.data.train_files and config.report.summary_dir:
+        yield 'summary_dir', config.report.summary_dir
     if config.export.export_dir:
         yield 'export_dir', config.export.export_dir
     if config.data.test_files and config.report.test_output_file:
@@ -230,22 +258,21 @@ def _written_folders(config: Config) -> Iterator[tuple[str, str]]:
 
 
 def _why_not_writable(folder: str) -> str:
-    """Why no file can be made in `folder`, which need not exist yet; '' when it can."""
-    created: list[str] = []
+    """Why no file can be made in `folder`, which need not exist yet; '' when it can.
+
+    What is missing of the path is made below a folder of this process's own: another one may be looking too.
+    """
     try:
-        missing = folder
-        while not os.path.lexists(missing) and missing != os.path.dirname(missing):
-            created.append(missing)
-            missing = os.path.dirname(missing) or os.curdir
-        os.makedirs(folder, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            return ''
+        present, missing = folder, ''
+        while not os.path.lexists(present) and present != os.path.dirname(present):
+            present, name = os.path.split(present)
+            present, missing = present or os.curdir, os.path.join(name, missing)
+        with tempfile.TemporaryDirectory(dir=present) as rehearsal:
+            os.makedirs(os.path.join(rehearsal, missing), exist_ok=True)
+            with tempfile.TemporaryFile(dir=os.path.join(rehearsal, missing)):
+                return ''
     except (OSError, ValueError) as error:
         return getattr(error, 'strerror', None) or str(error)
-    finally:
-        for path in created:
-            with contextlib.suppress(OSError, ValueError):
-                os.rmdir(path)
 
 
 def _check_checkpoint(config: Config) -> None:

@@ -167,7 +167,7 @@ def test_exit_status(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    def fail(config: object) -> None:
+    def fail(*_: object) -> None:
         raise exception
 
     monkeypatch.setattr(cli, '_work', fail)
@@ -175,7 +175,7 @@ def test_exit_status(
 
 
 def test_bugs_keep_their_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(config: object) -> None:
+    def fail(*_: object) -> None:
         raise AssertionError('a bug')
 
     monkeypatch.setattr(cli, '_work', fail)

@@ -17,12 +17,12 @@ LEVELS = (
     ('flags', 'train', 'evaluate', 'export', 'infer'),
     ('epochs',),
     ('epoch_totals',),
-    ('graphs',),
+    ('graphs', 'agreement'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
     ('validation',),
     ('interrupts',),
-    ('config', 'errors', 'log'),
+    ('config', 'errors', 'log', 'launch'),
 )
 """A room opens doors to the levels below it only, not to its neighbours."""
 
@@ -35,7 +35,7 @@ OUTSIDE = {
 }
 """Packages that only these modules import."""
 
-WITHOUT_TENSORFLOW = ('text', 'audio', 'flags', 'validation', 'config', 'errors', 'log', 'schedule')
+WITHOUT_TENSORFLOW = ('text', 'audio', 'flags', 'validation', 'config', 'errors', 'log', 'launch', 'schedule')
 
 WITHOUT_TENSORFLOW_AT_IMPORT = ('cli', 'data.checks', 'export.checks')
 """What runs before the first step, so that wrong input is answered quickly."""

@@ -61,10 +61,19 @@ class CheckpointStore:
         self._description = dict(description or {})
         self._writer = BackgroundWriter()
 
-    def newest_step(self) -> int:
-        """The step of the checkpoint that training would continue, -1 when there is none."""
-        found = self._find_for_training()
-        return -1 if found is None else found.step
+    def candidate(self, *, training: bool) -> tuple[int, int]:
+        """How good the checkpoint is that would be restored; greater is better, so that processes can compare theirs.
+
+        First by kind, as if all had one directory, then by step; (0, -1) where there is none.
+
+        Raises:
+          CheckpointError: there is none that is whole.
+        """
+        found = self._find_for_training() if training else self._find_for_evaluation()
+        if found is None:
+            return 0, -1
+        best_first = not training and self._config.load_evaluate == 'auto'
+        return 2 if best_first and found.kind is BEST else 1, found.step
 
     def initialize(self, session: tf.compat.v1.Session) -> None:
         """Gives all variables their first values."""
@@ -96,10 +105,9 @@ class CheckpointStore:
         Raises:
           CheckpointError: there is none, or it is damaged or of other sizes.
         """
-        folder, mode = self._config.load_dir, self._config.load_evaluate
-        found = _first_whole(c for kind in EVALUATION_ORDER[mode] for c in self._named(folder, kind))
+        folder, found = self._config.load_dir, self._find_for_evaluation()
         if found is None:
-            self._complain_of_missing(mode)
+            self._complain_of_missing(self._config.load_evaluate)
             raise CheckpointError(
                 f'no checkpoint in {folder or "(no --checkpoint_dir)"}: train first, or give the '
                 'directory of a trained model with --checkpoint_dir or --load_checkpoint_dir'
@@ -147,6 +155,10 @@ class CheckpointStore:
         if whole is None:
             self._complain_of_missing(mode)
         return whole
+
+    def _find_for_evaluation(self) -> Found | None:
+        kinds = EVALUATION_ORDER[self._config.load_evaluate]
+        return _first_whole(found for kind in kinds for found in self._named(self._config.load_dir, kind))
 
     def _complain_of_missing(self, mode: str) -> None:
         if mode in ('last', 'best') and self._config.load_dir:

@@ -13,7 +13,7 @@ from deepspeech_training.data.findings import Findings, tell_skipped
 from deepspeech_training.data.manifest import Problem, Sample, read_csv
 from deepspeech_training.data.order import sort_samples
 from deepspeech_training.data.probing import look_at_audio
-from deepspeech_training.data.remembered import AudioFacts, memory_folder
+from deepspeech_training.data.remembered import AudioFacts, memory_folder, one_at_a_time
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import Alphabet
 
@@ -34,7 +34,8 @@ def check_data(
     """Reads the CSV files of a run and looks at every row and every audio file in them.
 
     What was found in the audio files is remembered (in `save_dir`, or without one in the user's folder for caches), so
-    that only files that are new or have changed are opened the next time. With `data.on_bad_sample` 'skip', rows that
+    that only files that are new or have changed are opened the next time. Several processes that check the same files
+    at the same time, on one host or with one `save_dir`, open each once. With `data.on_bad_sample` 'skip', rows that
     cannot be used are left out and listed in `skipped_samples.csv` in `save_dir`.
 
     Raises `DataError` that names all CSV files that cannot be used, all bad rows unless they are skipped (the first 20
@@ -42,13 +43,15 @@ def check_data(
     """
     csv_files = list(dict.fromkeys([*data.train_files, *data.dev_files, *data.test_files, *data.metrics_files]))
     findings = Findings(csv_files, alphabet)
-    rows = _read_all(csv_files, findings)
-    facts = look_at_audio(rows, memory_folder(save_dir), show_progressbar)
-    usable = {
-        path: [sample for sample in samples if _is_usable(sample, facts[sample.path], features, alphabet, findings)]
-        for path, samples in rows.items()
-    }
-    _judge(data, findings, usable, save_dir)
+    folder = memory_folder(save_dir)
+    with one_at_a_time(folder, csv_files):
+        rows = _read_all(csv_files, findings)
+        facts = look_at_audio(rows, folder, show_progressbar)
+        usable = {
+            path: [sample for sample in samples if _is_usable(sample, facts[sample.path], features, alphabet, findings)]
+            for path, samples in rows.items()
+        }
+        _judge(data, findings, usable, save_dir)
     _tell_other_sizes(usable, facts)
 
     def each(paths: Sequence[str], reverse: bool, limit: int) -> dict[str, list[Sample]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -117,7 +118,7 @@ def _times(count: int) -> str:
 def _write_list(path: str, problems: Sequence[Problem]) -> None:
     """Writes the list of skipped rows; without any, removes that of an earlier run."""
     if not problems:
-        if os.path.exists(path):
+        with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
         return
     text = io.StringIO()

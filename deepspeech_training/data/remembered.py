@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import hashlib
 import json
 import os
 import uuid
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from deepspeech_training import log
@@ -86,6 +88,42 @@ class AudioMemory:
             write_whole(self.path, gzip.compress(content.encode(), compresslevel=1))
         except OSError as error:
             log.debug(f'{self.path}: cannot be written, the next run looks at the audio files again: {error}')
+
+
+@contextmanager
+def one_at_a_time(folder: str, csv_files: Sequence[str]) -> Iterator[None]:
+    """Of the processes that look at the same CSV files, the first does so alone; then the others find what it stored.
+
+    These go on side by side, for they only compare. Where `folder` cannot be written, or its file system knows no
+    locks, nobody waits.
+    """
+    if not csv_files:
+        yield
+        return
+    names = '\n'.join(sorted(map(os.path.abspath, csv_files)))
+    digest = hashlib.sha256(names.encode(errors='surrogateescape')).hexdigest()[:16]
+    try:
+        os.makedirs(folder, exist_ok=True)
+        file = open(os.path.join(folder, f'{digest}.lock'), 'ab+')  # noqa: SIM115 - closed below
+    except OSError as error:
+        log.debug(f'{folder}: cannot be written, data are checked without a lock: {error}')
+        yield
+        return
+    with file:
+        _wait_for_lock(file.fileno())
+        yield
+
+
+def _wait_for_lock(descriptor: int) -> None:
+    """Until the file is closed; the system ends the lock of a process that was killed."""
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            log.info('Another process is checking the same data: waiting for it')
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+    except OSError as error:
+        log.debug(f'no lock, data are checked without: {error}')
 
 
 def write_whole(path: str, content: bytes) -> None:

@@ -31,7 +31,7 @@ def accumulate(gradients: TowerGradients, device: str, tower: int) -> Sums:
             pairs.append((None, variable))
             continue
         with tf.device(device):
-            total = _local_variable(f'accumulated/tower_{tower}/{position}', variable)
+            total = local_variable(f'accumulated/tower_{tower}/{position}', variable.shape, variable.dtype.base_dtype)
             resets.append(total.assign(tf.zeros(variable.shape, total.dtype)).op)
             adds.append(total.assign_add(tf.convert_to_tensor(gradient)).op)
             pairs.append((total.read_value(), variable))
@@ -39,12 +39,12 @@ def accumulate(gradients: TowerGradients, device: str, tower: int) -> Sums:
         return Sums(tf.group(*resets, name='reset'), tf.group(*adds, name='add'), pairs)
 
 
-def _local_variable(name: str, variable: tf.Variable) -> tf.Variable:
-    """Of the shape of `variable`. Its initial value is never used: a reset comes first."""
+def local_variable(name: str, shape: tf.TensorShape, dtype: tf.DType) -> tf.Variable:
+    """A variable that checkpoints do not have. Its initial value is never used: it is set before it is read."""
     return tf.compat.v1.get_variable(
         name,
-        shape=variable.shape,
-        dtype=variable.dtype.base_dtype,
+        shape=shape,
+        dtype=dtype,
         initializer=tf.compat.v1.zeros_initializer(),
         trainable=False,
         collections=[tf.compat.v1.GraphKeys.LOCAL_VARIABLES],

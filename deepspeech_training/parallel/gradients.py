@@ -38,25 +38,35 @@ def average_gradients(
     return averages
 
 
-def global_norm(gradients: GradientsAndVariables) -> tf.Tensor:
-    """Float32 scalar: the Euclidean norm of all gradients taken as one vector, in one pass, on the CPU."""
+def global_norm(gradients: GradientsAndVariables, factor: tf.Tensor | None = None) -> tf.Tensor:
+    """Float32 scalar: the Euclidean norm of all gradients taken as one vector, in one pass, on the CPU.
+
+    With `factor`, a scalar of at least 0, that of the gradients times it.
+    """
     with tf.device(CPU), tf.compat.v1.name_scope('gradient_norm'):
         halves = [tf.nn.l2_loss(gradient) for gradient, _ in gradients]  # half the sum of squares
-        return tf.sqrt(2.0 * tf.add_n(halves))
+        norm = tf.sqrt(2.0 * tf.add_n(halves))
+        return norm if factor is None else norm * factor
 
 
-def scale_gradients(gradients: GradientsAndVariables, factor: tf.Tensor) -> GradientsAndVariables:
-    """All gradients times the scalar `factor`, on the CPU."""
+def scale_gradients(gradients: GradientsAndVariables, factor: tf.Tensor | None) -> GradientsAndVariables:
+    """All gradients times the scalar `factor`, on the CPU; as they are without one."""
+    if factor is None:
+        return gradients
     with tf.device(CPU), tf.compat.v1.name_scope('scale_gradients'):
         return [(gradient * factor, variable) for gradient, variable in gradients]
 
 
-def clip_gradients(gradients: GradientsAndVariables, norm: tf.Tensor, limit: float) -> GradientsAndVariables:
-    """Gradients whose global norm `norm` is above `limit` scaled down to it (Pascanu et al. 2013); `limit` 0: none."""
-    if limit <= 0:
-        return gradients
+def clip_gradients(
+    gradients: GradientsAndVariables, norm: tf.Tensor, limit: float, factor: tf.Tensor | None = None
+) -> GradientsAndVariables:
+    """Gradients scaled down to the global norm `limit` if theirs, `norm`, is above it (Pascanu et al. 2013).
+
+    With `factor` they are multiplied by it in the same pass; `norm` is that of the result.
+    """
     with tf.device(CPU), tf.compat.v1.name_scope('clip_gradients'):
-        return scale_gradients(gradients, limit / tf.maximum(norm, limit))
+        ratio = limit / tf.maximum(norm, limit)
+        return scale_gradients(gradients, ratio if factor is None else ratio * factor)
 
 
 def apply_gradients_if(

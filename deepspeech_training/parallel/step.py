@@ -94,6 +94,8 @@ def _update_fetches(ops: StepOps, fetches: Fetches | None) -> dict[str, Any]:
     wanted: dict[str, Any] = {'measures': dict(ops.measures)}
     if ops.train_op is not None:
         wanted |= {'train_op': ops.train_op, 'applied': ops.applied, 'gradient_norm': ops.gradient_norm}
+    if ops.overflowed is not None:
+        wanted['overflowed'] = ops.overflowed
     if fetches is not None:
         wanted['fetched'] = fetches(ops)
     return wanted
@@ -114,6 +116,7 @@ def _result(batches: Sequence[Mapping[str, Any]], update: Mapping[str, Any]) -> 
         batches=len(batches),
         measures=added('timing') | {key: float(value) for key, value in update['measures'].items()},
         fetched=update.get('fetched'),
+        overflowed=bool(update.get('overflowed', False)),
     )
 
 

@@ -30,6 +30,7 @@ class TowerOutput:
     `per_sample`: tensors that evaluation wants from each tower (logits, losses, indices).
     `samples`: float32 scalar, how many samples of weight 1 the batch has, computed from the batch alone:
     then no tower waits for another's loss before its backward pass. None: `count` is used.
+    `needs_loss_scale`: whether derivatives are computed in a type in which small ones are zero.
     """
 
     loss_sum: tf.Tensor
@@ -38,6 +39,7 @@ class TowerOutput:
     totals: Mapping[str, tf.Tensor] = field(default_factory=dict)
     per_sample: Mapping[str, tf.Tensor] = field(default_factory=dict)
     samples: tf.Tensor | None = None
+    needs_loss_scale: bool = False
 
 
 NextBatch = Callable[[], Any]
@@ -74,6 +76,7 @@ class StepOps:
     `timing`: float scalars in seconds that are taken with each batch and added up over those of an update.
     `accumulation`: not None where an update takes several batches.
     `summary`: string scalar, what `summarize` made of this step.
+    `overflowed`: bool scalar, whether nothing was applied only because the loss scale was too large; None without one.
     """
 
     loss_sum: tf.Tensor
@@ -90,6 +93,7 @@ class StepOps:
     timing: Mapping[str, tf.Tensor] = field(default_factory=dict)
     accumulation: Accumulation | None = None
     summary: tf.Tensor | None = None
+    overflowed: tf.Tensor | None = None
 
 
 Fetches = Callable[[StepOps], Any]
@@ -112,6 +116,7 @@ class StepResult:
     batches: int = 1  # how often every tower took a batch
     measures: dict[str, float] = field(default_factory=dict)
     fetched: Any = None
+    overflowed: bool = False
 
 
 @dataclass(frozen=True)
@@ -212,14 +217,18 @@ class Strategy(ABC):
         """Whether this process restores checkpoints, and the others get their values from it."""
         return True
 
-    def choose_source(self, newest_step: int) -> None:  # noqa: B027 - one process has no choice
-        """Decides which process is the source; `newest_step` is that of the checkpoint found here, -1 for none."""
+    def choose_source(self, look: Callable[[], tuple[int, int]]) -> None:  # noqa: B027 - one process has no choice
+        """Decides which process is the source; `look` tells how good the checkpoint found here is: greater is better.
+
+        It is called only where a checkpoint found here could be used.
+        """
 
     @abstractmethod
     def after_restore(self, session: tf.compat.v1.Session) -> None:
         """Called for every session when the source's variables have their values, and whenever it restores again.
 
         Makes all processes start from the same values; raises `FlagError` when the session lacks a tower's device.
+        The first call for a graph may add operations to it.
         """
 
     @abstractmethod

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -18,9 +19,31 @@ from deepspeech_training.parallel.gradients import (
     global_norm,
     scale_gradients,
 )
+from deepspeech_training.parallel.loss_scale import LossScale, needed_loss_scale, scaled
 from deepspeech_training.parallel.step import combine_outputs, get_or_create_global_step
 from deepspeech_training.parallel.strategy import Accumulation, NextBatch, StepOps, TowerFn, TowerOutput
 from deepspeech_training.parallel.towers import ComputeGradients, get_tower_results
+
+
+class Applied(NamedTuple):
+    """The operation that makes an update, and float scalars that are shown with it."""
+
+    train_op: tf.Operation
+    measures: Mapping[str, tf.Tensor]
+
+
+Apply = Callable[[tf.Tensor, tf.compat.v1.train.Optimizer, GradientsAndVariables, tf.Variable], Applied]
+"""From whether to update (bool scalar), the optimizer, gradients and the global step to the update."""
+
+
+def apply_if_usable(
+    usable: tf.Tensor,
+    optimizer: tf.compat.v1.train.Optimizer,
+    gradients: GradientsAndVariables,
+    global_step: tf.Variable,
+) -> Applied:
+    """The update of strategies of which nothing else changes the parameters meanwhile."""
+    return Applied(apply_gradients_if(usable, optimizer, gradients, global_step), {})
 
 
 @dataclass(frozen=True)
@@ -28,12 +51,19 @@ class UpdateRule:
     """What stands between the towers' gradients and the parameters.
 
     `accumulate_steps`: batches of every tower an update. `grad_clip_norm`: greatest global norm of the averaged
-    gradients, 0 for any. `collective`: sums over processes.
+    gradients, 0 for any. `collective`: sums over processes. `apply`: makes the update. `loss_scale`: None, unless
+    several steps share one; then a new one is made where the towers ask for it.
     """
 
     accumulate_steps: int = 1
     grad_clip_norm: float = 0.0
     collective: Collective = field(default_factory=Collective)
+    apply: Apply = apply_if_usable
+    loss_scale: LossScale | None = None
+
+    def with_loss_scale(self, outputs: Sequence[TowerOutput]) -> UpdateRule:
+        """This rule for towers that give these `outputs`."""
+        return self if self.loss_scale else replace(self, loss_scale=needed_loss_scale(outputs))
 
 
 def build_update(
@@ -43,6 +73,7 @@ def build_update(
     optimizer: tf.compat.v1.train.Optimizer,
     rule: UpdateRule,
     watch: Mapping[str, tf.Tensor],
+    first: int = 0,
 ) -> StepOps:
     """One update from the gradients of the mean loss over all samples of all towers (and processes, and batches).
 
@@ -51,13 +82,17 @@ def build_update(
     then the sums are divided.
 
     The update is left out when a loss, or the norm of the gradients, is not finite, or when there are no samples.
+    `first` is the number of the first tower.
     """
+    rule = rule.with_loss_scale(outputs)
     ops = replace(combine_outputs(outputs), measures=dict(watch))
     if rule.accumulate_steps == 1:
-        gradients = average_gradients(compute_gradients(sample_weight(outputs, rule.collective)))
+        weight = scaled(sample_weight(outputs, rule.collective), rule.loss_scale)
+        gradients = average_gradients(compute_gradients(weight))
         bad = tf.cast(tf.size(ops.bad_names), tf.float32)
         return _finish(ops, rule.collective.sum_gradients(gradients), ops.count, bad, optimizer, rule)
-    sums = [accumulate(*pair, tower) for tower, pair in enumerate(zip(compute_gradients(_one()), devices, strict=True))]
+    pairs = zip(compute_gradients(scaled(_one(), rule.loss_scale)), devices, strict=True)
+    sums = [accumulate(*pair, tower) for tower, pair in enumerate(pairs, first)]
     (ops,) = _finish_accumulated([ops], [sums], optimizer, rule)
     return ops
 
@@ -78,11 +113,12 @@ def build_updates_in_turn(
     sums: list[list[Sums]] = []
     for tower, device in enumerate(devices):
         outputs, compute_gradients = get_tower_results(next_batch, tower_fn, optimizer, [device], first=tower)
+        rule = rule.with_loss_scale(outputs)
         if rule.accumulate_steps == 1:
             turns.append(build_update(outputs, compute_gradients, [device], optimizer, rule, watch))
             continue
         turns.append(replace(combine_outputs(outputs), measures=dict(watch)))
-        sums.append([accumulate(compute_gradients(_one())[0], device, tower)])
+        sums.append([accumulate(compute_gradients(scaled(_one(), rule.loss_scale))[0], device, tower)])
     return turns if rule.accumulate_steps == 1 else _finish_accumulated(turns, sums, optimizer, rule)
 
 
@@ -109,6 +145,8 @@ def _finish_accumulated(
                 applied=finished.applied,
                 gradients=finished.gradients,
                 gradient_norm=finished.gradient_norm,
+                measures=finished.measures,
+                overflowed=finished.overflowed,
             )
         )
     return steps
@@ -124,18 +162,48 @@ def _finish(
 ) -> StepOps:
     """Completes a step; `count` and `bad`, float32 scalars, are samples of this process in the `gradients`.
 
-    With several batches an update, `gradients` are sums, which are divided here.
+    With several batches an update, `gradients` are sums, which are divided here; so is what the loss scale multiplied.
     """
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
         count, bad = tf.unstack(rule.collective.sum(tf.stack([count, bad]), 'count'))
-    if rule.accumulate_steps > 1:
-        gradients = scale_gradients(gradients, tf.math.divide_no_nan(1.0, count))
-    norm = global_norm(gradients)
+    factor = _factor(count, rule)
+    norm = global_norm(gradients, factor)
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
-        usable = tf.equal(bad, 0.0) & tf.greater(count, 0.0) & tf.math.is_finite(norm)
-    clipped = clip_gradients(gradients, norm, rule.grad_clip_norm)
-    train_op = apply_gradients_if(usable, optimizer, clipped, get_or_create_global_step())
-    return replace(ops, train_op=train_op, applied=usable, gradients=gradients, gradient_norm=norm)
+        good = tf.equal(bad, 0.0) & tf.greater(count, 0.0)
+        usable = good & tf.math.is_finite(norm)
+    averaged = scale_gradients(gradients, factor)
+    clip = rule.grad_clip_norm
+    clipped = clip_gradients(gradients, norm, clip, factor) if clip > 0 else averaged
+    update = rule.apply(usable, optimizer, clipped, get_or_create_global_step())
+    ops = replace(
+        ops,
+        train_op=update.train_op,
+        applied=usable,
+        gradients=averaged,
+        gradient_norm=norm,
+        measures={**ops.measures, **update.measures},
+    )
+    return ops if rule.loss_scale is None else _with_next_scale(ops, rule.loss_scale, good)
+
+
+def _factor(count: tf.Tensor, rule: UpdateRule) -> tf.Tensor | None:
+    """Float32 scalar that makes gradients those of the mean loss of `count` samples; None: they are."""
+    with tf.device(CPU), tf.compat.v1.name_scope('step'):
+        factor = None if rule.accumulate_steps == 1 else tf.math.divide_no_nan(1.0, count)
+        if rule.loss_scale is None:
+            return factor
+        return (1.0 if factor is None else factor) / rule.loss_scale.value
+
+
+def _with_next_scale(ops: StepOps, scale: LossScale, good: tf.Tensor) -> StepOps:
+    """The step that also decides on the next loss scale; `good`, a bool scalar: whether the losses are finite."""
+    assert ops.applied is not None
+    assert ops.gradient_norm is not None
+    with tf.device(CPU), tf.compat.v1.name_scope('step'):
+        overflowed = good & scale.overflowed(ops.gradient_norm)
+        train_op = tf.group(ops.train_op, scale.after(ops.applied, overflowed), name='train')
+    measures = {**ops.measures, 'loss_scale': scale.value}
+    return replace(ops, train_op=train_op, overflowed=overflowed, measures=measures)
 
 
 def _one() -> tf.Tensor:

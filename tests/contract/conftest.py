@@ -37,7 +37,12 @@ def sync(towers: int) -> Case:
     return Case(ParallelConfig(parallel='sync', cpu_towers=towers), 1)
 
 
-STRATEGIES = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3)]
+def asynchronous(towers: int) -> Case:
+    """Of several towers it is left to their speed what an update is computed from; `test_async.py` has those."""
+    return Case(ParallelConfig(parallel='async', cpu_towers=towers), 1)
+
+
+STRATEGIES = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3), asynchronous(1)]
 
 
 @pytest.fixture(autouse=True)

@@ -57,6 +57,7 @@ class Job:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.strategy.stop()
         self.session.close()
 
     def initialize(self) -> None:

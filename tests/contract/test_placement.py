@@ -38,7 +38,7 @@ def test_towers_on_their_devices_averages_and_update_on_the_cpu(case: Case) -> N
     assert len(averages) == (2 if case.batches_per_update > 1 else 0)
     updates = [name for name in devices if name.rpartition('/')[2].startswith('ResourceApplyAdam')]
     assert len(updates) >= 2
-    reads = [name for name in devices if 'tower_' in name and name.endswith('/ReadVariableOp')]
+    reads = [name for name in devices if name.startswith('tower_') and name.endswith('/ReadVariableOp')]
     assert len(reads) == 2 * towers
     on_cpu = [*averages, *updates, *reads, *(variable.op.name for variable in variables if variable.op.name in devices)]
     assert {name: devices[name] for name in on_cpu if devices[name] != {'cpu:0'}} == {}

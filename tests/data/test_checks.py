@@ -491,11 +491,11 @@ def test_remembered_in_the_checkpoint_directory_or_the_users_caches(tmp_path: Pa
     path = table(tmp_path / 'a.csv', ('a.wav', 'one'))
 
     Run(save_dir=tmp_path / 'save').check(train=[path])
-    assert len(list((tmp_path / 'save' / 'checked_audio').iterdir())) == 1
+    assert len(list((tmp_path / 'save' / 'checked_audio').glob('*.json.gz'))) == 1
     assert not own_cache_folder.exists()
 
     Run().check(train=[path])
-    assert len(list((own_cache_folder / 'deepspeech_training' / 'checked_audio').iterdir())) == 1
+    assert len(list((own_cache_folder / 'deepspeech_training' / 'checked_audio').glob('*.json.gz'))) == 1
 
 
 @pytest.mark.parametrize('change', ['size', 'time'])

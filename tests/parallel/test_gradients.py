@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from deepspeech_training.parallel.gradients import apply_gradients_if, average_gradients, global_norm
+from deepspeech_training.parallel.gradients import (
+    apply_gradients_if,
+    average_gradients,
+    clip_gradients,
+    global_norm,
+    scale_gradients,
+)
 
 pytestmark = pytest.mark.usefixtures('graph')
 
@@ -81,6 +87,21 @@ def test_global_norm(bad: float | None) -> None:
         assert norm == pytest.approx(expected, rel=1e-6)
     else:
         assert not np.isfinite(norm)
+
+
+@pytest.mark.parametrize('limit', [1.0, 10.0])
+def test_a_factor_and_clipping_in_one_pass(limit: float) -> None:
+    v = variable('v', [0.0, 0.0])
+    gradients = [(tf.constant([30.0, 40.0]), v)]
+    factor = tf.constant(0.1)
+    norm = global_norm(gradients, factor)
+    ((clipped, _),) = clip_gradients(gradients, norm, limit, factor)
+    ((scaled, _),) = scale_gradients(gradients, factor)
+    assert scale_gradients(gradients, None) is gradients
+    computed = run([norm, clipped, scaled])
+    assert computed[0] == pytest.approx(5.0)
+    np.testing.assert_allclose(computed[1], np.array([3.0, 4.0]) * min(1, limit / 5), rtol=1e-6)
+    np.testing.assert_allclose(computed[2], [3.0, 4.0], rtol=1e-6)
 
 
 @pytest.mark.parametrize('resource', [True, False], ids=['resource', 'reference'])

@@ -18,5 +18,5 @@ def test_hybrid_is_the_default() -> None:
 
 
 def test_unknown_strategy() -> None:
-    with pytest.raises(FlagError, match=r"--parallel 'hybird'.*known: hybrid"):
+    with pytest.raises(FlagError, match=r"--parallel 'hybird'.*known: async, hybrid, sync"):
         create_strategy(ParallelConfig(parallel='hybird'))
