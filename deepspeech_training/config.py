@@ -139,6 +139,7 @@ class ParallelConfig:
     checkpoint_per_node: bool = False
     accumulate_steps: int = 1  # batches of each tower an update
     grad_clip_norm: float = 0.0  # 0: no clipping
+    optimizer_sharding: bool = False  # each device or process has Adam's moments of a part of the parameters
     cpu_towers: int = 0  # virtual CPU devices; 0: one tower per GPU, else one on the CPU
     train_cudnn: bool = False
     inter_op_threads: int = 0  # 0: TensorFlow decides

@@ -99,8 +99,9 @@ class TrainingLoop:
                     break
             self._store.wait()
         except JobError:  # the update that failed changed nothing
-            log.warn('The job cannot go on: writing the last state')
-            self._save_last()
+            if self._strategy.sharded_slots is None:  # else a part of the state is gone with the other process
+                log.warn('The job cannot go on: writing the last state')
+                self._save_last()
             self._store.wait()
             raise
         finally:
@@ -287,13 +288,12 @@ class TrainingLoop:
         self._save(self._store.save_last)
         self._last_saved = time.monotonic()
 
-    def _save(self, save: Callable[[tf.compat.v1.Session, RunState], str]) -> str:
-        if not self._strategy.writes_checkpoints:
-            return ''
+    def _save(self, save: Callable[..., str]) -> str:
         with self._strategy.paused() as waiting:  # batches that changed the variables and were not counted yet
             step = int(self._session.run(self._graph.global_step))
             rows_done = self._rows_after(waiting) if waiting else self._state.rows_done
-            return save(self._session, replace(self._state, step=step, rows_done=rows_done))
+            state = replace(self._state, step=step, rows_done=rows_done)
+            return save(self._session, state, write=self._strategy.writes_checkpoints)
 
     def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:
         return log.progress(label, total, enabled=self._config.report.show_progressbar and self._strategy.is_chief)

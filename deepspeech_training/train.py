@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from deepspeech_training import log
-from deepspeech_training.checkpoints import CheckpointStore, Restored, RunState
+from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState
 from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
@@ -28,11 +28,13 @@ from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from deepspeech_training.text.alphabet import Alphabet
 
 
-def create_optimizer(learning_rate: tf.Tensor, optimizer: OptimizerConfig) -> tf.compat.v1.train.Optimizer:
-    """Adam; `learning_rate` is a float32 scalar of the graph."""
-    return tf.compat.v1.train.AdamOptimizer(
-        learning_rate=learning_rate, beta1=optimizer.beta1, beta2=optimizer.beta2, epsilon=optimizer.epsilon
-    )
+def create_optimizer(
+    learning_rate: tf.Tensor,
+    optimizer: OptimizerConfig,
+    adam: Callable[..., tf.compat.v1.train.Optimizer] = tf.compat.v1.train.AdamOptimizer,
+) -> tf.compat.v1.train.Optimizer:
+    """Adam, as the strategy makes it; `learning_rate` is a float32 scalar of the graph."""
+    return adam(learning_rate=learning_rate, beta1=optimizer.beta1, beta2=optimizer.beta2, epsilon=optimizer.epsilon)
 
 
 def scheduled_learning_rate(
@@ -77,7 +79,7 @@ def build_graph(
     step = strategy.build(
         pipeline.next_batch,
         make_tower_fn(config, n_output, training=True),
-        partial(create_optimizer, learning_rate, config.optimizer),
+        partial(create_optimizer, learning_rate, config.optimizer, strategy.adam),
         watch={'learning_rate': learning_rate},
         summarize=_step_summary if config.report.summary_dir and strategy.is_chief else None,
     )
@@ -120,7 +122,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     with tf.Graph().as_default() as graph:
         updates = config.schedule.epochs * updates_an_epoch(config, strategy, train_range.count)
         operations = build_graph(config, strategy, samples, alphabet, updates)
-        store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
+        store = CheckpointStore(config.checkpoints, geometry(config, alphabet), GraphVariables(strategy.sharded_slots))
         with make_session(strategy) as session, Interrupts() as interrupts:
             restored = restore_everywhere(strategy, store, session, training=True)
             graph.finalize()

@@ -6,6 +6,7 @@ from deepspeech_training.checkpoints.fitting import Geometry
 from deepspeech_training.checkpoints.folder import BEST, LAST, Found, Kind, find_checkpoint, named_checkpoints
 from deepspeech_training.checkpoints.run_state import RunState
 from deepspeech_training.checkpoints.store import CheckpointStore, Restored
+from deepspeech_training.checkpoints.variables import GraphVariables
 
 __all__ = [
     'BEST',
@@ -13,6 +14,7 @@ __all__ = [
     'CheckpointStore',
     'Found',
     'Geometry',
+    'GraphVariables',
     'Kind',
     'Restored',
     'RunState',

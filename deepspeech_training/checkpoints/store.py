@@ -117,13 +117,16 @@ class CheckpointStore:
         log.info(f'Loaded checkpoint {found.path}')
         return found.path
 
-    def save_last(self, session: tf.compat.v1.Session, state: RunState) -> str:
-        """Begins to write the current state as `train-STEP`; returns where, empty without a directory."""
-        return self._save(session, LAST, state, self._config.max_to_keep)
+    def save_last(self, session: tf.compat.v1.Session, state: RunState, *, write: bool = True) -> str:
+        """Begins to write the current state as `train-STEP`; returns where, empty without a directory.
 
-    def save_best(self, session: tf.compat.v1.Session, state: RunState) -> str:
+        Without `write` it only does what another process needs for its checkpoint.
+        """
+        return self._save(session, LAST, state, self._config.max_to_keep, write)
+
+    def save_best(self, session: tf.compat.v1.Session, state: RunState, *, write: bool = True) -> str:
         """The same as `best_dev-STEP`."""
-        return self._save(session, BEST, state, 1)
+        return self._save(session, BEST, state, 1, write)
 
     def reload_best(self, session: tf.compat.v1.Session, keep: Sequence[str]) -> str | None:
         """Goes back to the best checkpoint in the save directory, but for the variables `keep`; None without one."""
@@ -184,11 +187,15 @@ class CheckpointStore:
         present = [name for name in wanted if name in there]
         self._variables.write(session, read_tensors(found.path, present))
 
-    def _save(self, session: tf.compat.v1.Session, kind: Kind, state: RunState, max_to_keep: int) -> str:
+    def _save(
+        self, session: tf.compat.v1.Session, kind: Kind, state: RunState, max_to_keep: int, write_it: bool
+    ) -> str:
         folder = self._config.save_dir
-        if not folder:
+        if not folder or not (write_it or self._variables.are_spread):
             return ''
         values = self._variables.read(session)
+        if not write_it:
+            return ''
         document = {'run': state.to_json(), **self._description}
 
         def write() -> None:

@@ -172,6 +172,9 @@ DEVICES = Group(
         Flag('cpu_towers', 'integer', 0, 'parallel.cpu_towers',
              'Towers on this many virtual CPU devices, to try out towers without GPUs. 0: one tower on each GPU, or '
              'one on the CPU where there is none.'),
+        Flag('optimizer_sharding', 'boolean', False, 'parallel.optimizer_sharding',
+             "Spread Adam's moments over the towers' devices, or under --horovod over the processes, instead of "
+             'having all of them everywhere. The results and the checkpoints are the same.', needs=TRAIN),
         Flag('horovod', 'boolean', False, 'parallel.horovod',
              'Train with several processes, one a GPU, which horovodrun or mpirun has started, on one host or many.'),
         Flag('horovod_lr_scaling', 'enum', 'linear', 'parallel.horovod_lr_scaling',

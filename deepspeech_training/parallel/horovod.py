@@ -8,6 +8,7 @@ import pickle
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import horovod.tensorflow as hvd
 import numpy as np
@@ -19,6 +20,7 @@ from deepspeech_training.errors import FlagError, JobError
 from deepspeech_training.launch import find_launch
 from deepspeech_training.parallel.collective import Collective
 from deepspeech_training.parallel.devices import CPU, get_available_gpus
+from deepspeech_training.parallel.flat_adam import FlatAdam, FlatSlots, Sharding
 from deepspeech_training.parallel.gradients import GradientsAndVariables
 from deepspeech_training.parallel.hybrid import HybridStrategy
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Value
@@ -50,6 +52,7 @@ class HorovodStrategy(HybridStrategy):
         self._gpu = _gpu_of(hvd.local_rank()) if devices is None and not parallel.cpu_towers else None
         super().__init__(parallel, ['/gpu:0'] if self._gpu is not None else devices)
         self._source = 0
+        self._optimizer: FlatAdam | None = None
         self._exchange = _Exchange()
         self._broadcasts: dict[tf.Graph, tf.Operation] = {}
 
@@ -91,7 +94,23 @@ class HorovodStrategy(HybridStrategy):
 
     def _rule(self) -> UpdateRule:
         gradients_on = self._devices[0] if self._gpu is not None and hvd.nccl_built() else CPU
-        return replace(super()._rule(), collective=HorovodCollective(gradients_on))
+        collective: Collective = HorovodCollective(gradients_on)
+        if self._optimizer is not None:
+            collective = self._sharding
+        return replace(super()._rule(), collective=collective)
+
+    @property
+    def adam(self) -> Callable[..., tf.compat.v1.train.Optimizer]:
+        return self._make_flat_adam if self._parallel.optimizer_sharding else tf.compat.v1.train.AdamOptimizer
+
+    def _make_flat_adam(self, **settings: Any) -> FlatAdam:
+        self._sharding = Sharding(HorovodCollective(CPU))
+        self._optimizer = FlatAdam(**settings, sharding=self._sharding)
+        return self._optimizer
+
+    @property
+    def sharded_slots(self) -> FlatSlots | None:
+        return None if self._optimizer is None else self._optimizer.slots
 
     @property
     def is_source(self) -> bool:
@@ -109,6 +128,9 @@ class HorovodStrategy(HybridStrategy):
         Raises `FlagError` when `session` lacks a tower's device, `JobError` when another process is gone.
         """
         super().after_restore(session)
+        if self.sharded_slots is not None:
+            with _together():
+                self.sharded_slots.share(session, self._source)
         if session.graph not in self._broadcasts:
             with session.graph.as_default(), tf.device(CPU), tf.compat.v1.name_scope('broadcast'):
                 self._broadcasts[session.graph] = hvd.broadcast_global_variables(self._source)
@@ -137,8 +159,25 @@ class HorovodCollective(Collective):
     def __init__(self, gradients_on: str) -> None:
         self._gradients_on = gradients_on
 
+    @property
+    def size(self) -> int:
+        return int(hvd.size())
+
+    @property
+    def rank(self) -> int:
+        return int(hvd.rank())
+
     def sum(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
         return hvd.allreduce(tensor, op=hvd.Sum, name=f'sum_{name}')
+
+    def reduce_scatter(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        return hvd.reducescatter(tensor, op=hvd.Sum, name=f'scatter_{name}')
+
+    def all_gather(self, tensor: tf.Tensor, name: str) -> tf.Tensor:
+        return hvd.allgather(tensor, name=f'gather_{name}')
+
+    def broadcast(self, tensor: tf.Tensor, source: int, name: str) -> tf.Tensor:
+        return hvd.broadcast(tensor, source, name=f'broadcast_{name}')
 
     def sum_gradients(self, gradients: GradientsAndVariables) -> GradientsAndVariables:
         optimizer = hvd.DistributedOptimizer(

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import tensorflow as tf
 
 from deepspeech_training.config import ParallelConfig
 from deepspeech_training.parallel import step
 from deepspeech_training.parallel.devices import CPU, check_devices, configure_devices, tower_devices
+from deepspeech_training.parallel.sharded_adam import ShardedAdam
 from deepspeech_training.parallel.strategy import (
     Fetches,
     MakeOptimizer,
@@ -46,6 +48,10 @@ class HybridStrategy(Strategy):
     def devices(self) -> tuple[str, ...]:
         """The device of each tower."""
         return tuple(self._devices)
+
+    @property
+    def adam(self) -> Callable[..., tf.compat.v1.train.Optimizer]:
+        return partial(ShardedAdam, devices=self._devices) if self._parallel.optimizer_sharding else super().adam
 
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         configure_devices(proto, self._parallel)

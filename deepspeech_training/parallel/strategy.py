@@ -166,6 +166,16 @@ class Strategy(ABC):
         return 1.0
 
     @property
+    def adam(self) -> Callable[..., tf.compat.v1.train.Optimizer]:
+        """What makes the optimizer, from `learning_rate`, `beta1`, `beta2` and `epsilon`."""
+        return tf.compat.v1.train.AdamOptimizer
+
+    @property
+    def sharded_slots(self) -> Any:
+        """The optimizer's moments where no process has all of them (`flat_adam.FlatSlots`), else None."""
+        return None
+
+    @property
     @abstractmethod
     def towers(self) -> int:
         """How many towers this process has."""

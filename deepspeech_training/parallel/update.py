@@ -16,7 +16,6 @@ from deepspeech_training.parallel.gradients import (
     apply_gradients_if,
     average_gradients,
     clip_gradients,
-    global_norm,
     scale_gradients,
 )
 from deepspeech_training.parallel.loss_scale import LossScale, needed_loss_scale, scaled
@@ -167,7 +166,7 @@ def _finish(
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
         count, bad = tf.unstack(rule.collective.sum(tf.stack([count, bad]), 'count'))
     factor = _factor(count, rule)
-    norm = global_norm(gradients, factor)
+    norm = rule.collective.norm(gradients, factor)
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
         good = tf.equal(bad, 0.0) & tf.greater(count, 0.0)
         usable = good & tf.math.is_finite(norm)
@@ -179,7 +178,7 @@ def _finish(
         ops,
         train_op=update.train_op,
         applied=usable,
-        gradients=averaged,
+        gradients=rule.collective.shown(averaged),
         gradient_norm=norm,
         measures={**ops.measures, **update.measures},
     )
