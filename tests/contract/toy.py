@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from deepspeech_training.parallel.strategy import StepResult, Strategy, TowerFn, TowerOutput
 
-from .job import Job
+from .job import Job, MakeOptimizer
 
 LEARNING_RATE = 0.1
 BETA1 = 0.9
@@ -92,13 +92,14 @@ class ToyJob(Job):
         batch_size: int,
         *,
         tower_fn: TowerFn = toy_tower,
+        make_optimizer: MakeOptimizer = adam,
         evaluation: bool = False,
         seed: int = 1,
     ) -> None:
         self._data = data
         self._batch_size = batch_size
         self._counts: list[tf.Tensor] = []
-        super().__init__(strategy, self._batches, tower_fn, adam, evaluation=evaluation, seed=seed)
+        super().__init__(strategy, self._batches, tower_fn, make_optimizer, evaluation=evaluation, seed=seed)
 
     def start_with(self, count: int) -> None:
         """Begins an epoch of the first `count` samples, from the first values of the variables."""
@@ -162,7 +163,10 @@ class Reference:
         return gradient
 
     def update(self, data: ToyData, rows: list[int]) -> None:
-        gradient = self.gradient(data, rows)
+        self.apply(self.gradient(data, rows))
+
+    def apply(self, gradient: np.ndarray) -> None:
+        """An update from the `gradient` by w and, last, b."""
         self.updates += 1
         self.m = BETA1 * self.m + (1 - BETA1) * gradient
         self.v = BETA2 * self.v + (1 - BETA2) * gradient**2
