@@ -65,7 +65,7 @@ class AsyncStrategy(HybridStrategy):
     ) -> TurnOps:
         with tf.device(CPU):
             optimizer = make_optimizer()
-            mutex = tf.raw_ops.MutexV2(name='update_mutex')
+            mutex = tf.raw_ops.MutexV2(shared_name='update_mutex', name='update_mutex')
         step.get_or_create_global_step()  # the towers read it
         turns = [
             self._build_tower(tower, mutex, next_batch, tower_fn, optimizer, watch or {})

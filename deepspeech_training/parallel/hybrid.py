@@ -22,6 +22,7 @@ from deepspeech_training.parallel.strategy import (
     Summarize,
     TowerFn,
 )
+from deepspeech_training.parallel.timing import Stragglers, TowerClocks
 from deepspeech_training.parallel.towers import build_towers, get_tower_results
 from deepspeech_training.parallel.update import UpdateRule, build_update
 
@@ -39,6 +40,7 @@ class HybridStrategy(Strategy):
         """`devices`, one a tower, are chosen by `tower_devices` when not given. Raises `FlagError`."""
         self._parallel = parallel
         self._devices = tower_devices(parallel) if devices is None else list(devices)
+        self._stragglers = Stragglers()
 
     @property
     def towers(self) -> int:
@@ -53,6 +55,11 @@ class HybridStrategy(Strategy):
     def adam(self) -> Callable[..., tf.compat.v1.train.Optimizer]:
         return partial(ShardedAdam, devices=self._devices) if self._parallel.optimizer_sharding else super().adam
 
+    @property
+    def _first_tower(self) -> int:
+        """The number of this process's first tower."""
+        return 0
+
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         configure_devices(proto, self._parallel)
 
@@ -66,9 +73,13 @@ class HybridStrategy(Strategy):
     ) -> StepOps:
         with tf.device(CPU):
             optimizer = make_optimizer()
-        outputs, compute_gradients = get_tower_results(next_batch, tower_fn, optimizer, self._devices)
+        clocks = TowerClocks(self._devices, self._first_tower)
+        outputs, compute_gradients = get_tower_results(
+            next_batch, clocks.start(tower_fn), optimizer, self._devices, self._first_tower
+        )
+        compute_gradients = clocks.end(compute_gradients)
         ops = build_update(outputs, compute_gradients, self._devices, optimizer, self._rule(), watch or {})
-        return step.with_summary(ops, summarize)
+        return step.with_summary(clocks.measure(ops, outputs), summarize)
 
     def _rule(self) -> UpdateRule:
         return UpdateRule(self._parallel.accumulate_steps, self._parallel.grad_clip_norm)
@@ -83,4 +94,8 @@ class HybridStrategy(Strategy):
         check_devices(session, self._devices)
 
     def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Fetches | None = None) -> StepResult:
-        return step.run_step(session, itertools.repeat(ops), fetches)
+        return self._stragglers.add(step.run_step(session, itertools.repeat(ops), fetches))
+
+    def epoch_remark(self) -> str:
+        """Names the towers that were much slower than the others."""
+        return self._stragglers.remark()

@@ -21,7 +21,8 @@ class Case:
 
     @property
     def name(self) -> str:
-        return f'{self.parallel.parallel}-{self.parallel.cpu_towers}'
+        sharded = '-sharded' if self.parallel.optimizer_sharding else ''
+        return f'{self.parallel.parallel}-{self.parallel.cpu_towers}{sharded}'
 
     def create(self, *, accumulate_steps: int = 1, grad_clip_norm: float = 0.0) -> Strategy:
         """A new strategy."""
@@ -42,7 +43,12 @@ def asynchronous(towers: int) -> Case:
     return Case(ParallelConfig(parallel='async', cpu_towers=towers), 1)
 
 
-STRATEGIES = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3), asynchronous(1)]
+def sharded(case: Case) -> Case:
+    """With Adam's moments spread over the towers' devices."""
+    return replace(case, parallel=replace(case.parallel, optimizer_sharding=True))
+
+
+STRATEGIES = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3), asynchronous(1), sharded(hybrid(2)), sharded(sync(2))]
 
 
 @pytest.fixture(autouse=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -10,7 +11,7 @@ import tensorflow as tf
 
 from deepspeech_training.parallel.strategy import StepResult, Strategy, TowerFn, TowerOutput
 
-from .job import Job
+from .job import Job, MakeOptimizer
 
 LEARNING_RATE = 0.1
 BETA1 = 0.9
@@ -78,8 +79,8 @@ def summed(losses: tf.Tensor, batch: ToyBatch) -> TowerOutput:
     )
 
 
-def adam() -> tf.compat.v1.train.Optimizer:
-    return tf.compat.v1.train.AdamOptimizer(LEARNING_RATE, BETA1, BETA2, EPSILON)
+def adam(strategy: Strategy) -> tf.compat.v1.train.Optimizer:
+    return strategy.adam(learning_rate=LEARNING_RATE, beta1=BETA1, beta2=BETA2, epsilon=EPSILON)
 
 
 class ToyJob(Job):
@@ -92,13 +93,15 @@ class ToyJob(Job):
         batch_size: int,
         *,
         tower_fn: TowerFn = toy_tower,
+        make_optimizer: MakeOptimizer | None = None,
         evaluation: bool = False,
         seed: int = 1,
     ) -> None:
         self._data = data
         self._batch_size = batch_size
         self._counts: list[tf.Tensor] = []
-        super().__init__(strategy, self._batches, tower_fn, adam, evaluation=evaluation, seed=seed)
+        make_optimizer = make_optimizer or partial(adam, strategy)
+        super().__init__(strategy, self._batches, tower_fn, make_optimizer, evaluation=evaluation, seed=seed)
 
     def start_with(self, count: int) -> None:
         """Begins an epoch of the first `count` samples, from the first values of the variables."""
@@ -162,7 +165,10 @@ class Reference:
         return gradient
 
     def update(self, data: ToyData, rows: list[int]) -> None:
-        gradient = self.gradient(data, rows)
+        self.apply(self.gradient(data, rows))
+
+    def apply(self, gradient: np.ndarray) -> None:
+        """An update from the `gradient` by w and, last, b."""
         self.updates += 1
         self.m = BETA1 * self.m + (1 - BETA1) * gradient
         self.v = BETA2 * self.v + (1 - BETA2) * gradient**2
