@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from deepspeech_training.parallel.devices import CPU
@@ -41,9 +42,10 @@ class AdamBase(tf.compat.v1.train.Optimizer):
     def _change(self, gradient: tf.Tensor, moments: Sequence[tf.Variable], rate: tf.Tensor) -> tf.Tensor:
         """Updates the two `moments` of `gradient`; returns what to take from the parameters."""
         mean, square = moments
-        beta1, beta2 = self._betas
-        new_mean = mean.assign_add((gradient - mean.read_value()) * (1 - beta1))
-        new_square = square.assign_add((tf.square(gradient) - square.read_value()) * (1 - beta2))
+        # In float32, as TensorFlow's Adam: 1 - 0.999 is another number there.
+        rest1, rest2 = (np.float32(1) - np.float32(beta) for beta in self._betas)
+        new_mean = mean.assign_add((gradient - mean.read_value()) * rest1)
+        new_square = square.assign_add((tf.square(gradient) - square.read_value()) * rest2)
         return rate * new_mean / (tf.sqrt(new_square) + self._epsilon)
 
     def _finish_update(self, updates: Sequence[tf.Operation], global_step: tf.Variable | None) -> tf.Operation:
