@@ -79,7 +79,8 @@ class TowerClocks:
 
     def measure(self, ops: StepOps, outputs: Sequence[TowerOutput]) -> StepOps:
         """`ops` with `timing` of the towers, when there are several, and of averaging."""
-        averages = [gradient for gradient, _ in ops.gradients]
+        # Where no process has all gradients, their norm is there when the parts are.
+        averages = [gradient for gradient, _ in ops.gradients if gradient is not None] or [ops.gradient_norm]
         timing: dict[str, tf.Tensor] = {}
         measures = dict(ops.measures)
         with tf.device(CPU), tf.compat.v1.name_scope('timing/'):
