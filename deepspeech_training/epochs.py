@@ -62,6 +62,7 @@ class EpochTotals:
     bad_names: list[str] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
     steps: int = 0
+    overflows: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def add(self, result: StepResult) -> None:
@@ -69,6 +70,7 @@ class EpochTotals:
         self.count += result.count
         self.bad_names += result.bad_names
         self.steps += 1
+        self.overflows += int(result.overflowed)
         for name, value in result.totals.items():
             self.totals[name] = self.totals.get(name, 0.0) + value
 
@@ -170,6 +172,8 @@ class TrainingLoop:
                 started = now
         loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
+        if totals.overflows:
+            log.info(f'{totals.overflows} updates were skipped: gradients overflowed, each time halving the loss scale')
         self._writer.scalars('train', self._step, {'epoch_loss': loss, 'epoch': epoch})
 
     def _start(self, order: np.ndarray, batch_size: int, *, training: bool) -> Shard:
@@ -189,7 +193,7 @@ class TrainingLoop:
             self._writer.scalars('train', self._step, self._step_scalars(result, seconds))
             if result.fetched is not None:
                 self._writer.serialized('train', self._step, result.fetched)
-        if self._bad_steps.update(result.applied):
+        if not result.overflowed and self._bad_steps.update(result.applied):
             names = [name for names in self._strategy.all_gather(result.bad_names) for name in names]
             raise TrainingDivergedError(
                 f'the loss or its gradient was not finite for {self._bad_steps.in_a_row} steps in a row '
