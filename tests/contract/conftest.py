@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from deepspeech_training.config import ParallelConfig
+from deepspeech_training.launch import find_launch
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.strategy import Strategy
 
@@ -21,6 +22,8 @@ class Case:
 
     @property
     def name(self) -> str:
+        if self.parallel.horovod:
+            return f'horovod-{find_launch().size}x{self.parallel.cpu_towers}'
         return f'{self.parallel.parallel}-{self.parallel.cpu_towers}'
 
     def create(self, *, accumulate_steps: int = 1, grad_clip_norm: float = 0.0) -> Strategy:
@@ -42,7 +45,14 @@ def asynchronous(towers: int) -> Case:
     return Case(ParallelConfig(parallel='async', cpu_towers=towers), 1)
 
 
-STRATEGIES = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3), asynchronous(1)]
+def horovod(towers: int) -> Case:
+    """`towers` in each of the processes, which `horovodrun` has started to run the same tests side by side."""
+    return Case(ParallelConfig(horovod=True, cpu_towers=towers), find_launch().size * towers)
+
+
+ALONE = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3), asynchronous(1)]
+TOGETHER = [horovod(1), horovod(2)]
+STRATEGIES = TOGETHER if find_launch().of_several else ALONE
 
 
 @pytest.fixture(autouse=True)
