@@ -23,6 +23,7 @@ STRATEGIES = ('hybrid', 'sync', 'async')
 LR_SCALINGS = ('linear', 'sqrt', 'none')
 LR_SCHEDULES = ('constant', 'cosine')
 MIXED_PRECISION_TYPES = ('auto', 'bfloat16', 'float16')
+COMPUTE_TYPES = ('float32', *MIXED_PRECISION_TYPES)
 """What can be chosen by name."""
 
 
@@ -60,6 +61,7 @@ class ModelConfig:
     relu_clip: float = 20.0
     dropout: tuple[float, float, float, float, float, float] = (0.05, 0.05, 0.05, 0.0, 0.0, 0.05)
     lstm: str = 'auto'  # one of LSTM_IMPLEMENTATIONS; 'auto' chooses by device
+    compute_type: str = 'float32'  # of the products, one of COMPUTE_TYPES; 'auto' chooses by device
 
 
 @dataclass(frozen=True)

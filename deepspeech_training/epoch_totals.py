@@ -32,6 +32,7 @@ class EpochTotals:
     bad_names: list[str] = field(default_factory=list)
     totals: dict[str, float] = field(default_factory=dict)
     steps: int = 0
+    overflows: int = 0
     started: float = field(default_factory=time.monotonic)
 
     def add(self, result: StepResult) -> None:
@@ -39,6 +40,7 @@ class EpochTotals:
         self.count += result.count
         self.bad_names += result.bad_names
         self.steps += 1
+        self.overflows += int(result.overflowed)
         for name, value in result.totals.items():
             self.totals[name] = self.totals.get(name, 0.0) + value
 

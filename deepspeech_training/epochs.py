@@ -146,6 +146,8 @@ class TrainingLoop:
                 started = now
         state.train_loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
+        if totals.overflows:
+            log.info(f'{totals.overflows} updates were skipped: gradients overflowed, each time halving the loss scale')
         self._writer.scalars('train', state.step, {'epoch_loss': state.train_loss, 'epoch': epoch})
 
     def _rows_after(self, batches: int) -> int:
@@ -178,7 +180,7 @@ class TrainingLoop:
             self._writer.scalars('train', state.step, self._step_scalars(result, seconds))
             if result.fetched is not None:
                 self._writer.serialized('train', state.step, result.fetched)
-        diverged = self._bad_steps.update(result.applied)
+        diverged = not result.overflowed and self._bad_steps.update(result.applied)
         state.bad_steps_in_a_row = self._bad_steps.in_a_row
         if diverged:
             names = [name for names in self._strategy.all_gather(result.bad_names) for name in names]

@@ -27,6 +27,7 @@ from deepspeech_training.graphs import (
     make_tower_fn,
     next_step,
     restore_everywhere,
+    with_compute_type,
 )
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy
@@ -43,8 +44,10 @@ def evaluate(config: Config, data_sets: DataSets, alphabet: Alphabet) -> list[Tr
     Raises:
       CheckpointError: there is no checkpoint, or it does not fit.
       DataError: an audio file cannot be read any more.
+      FlagError: something is asked for that only a GPU can do, and there is none.
     """
     strategy = create_strategy(config.parallel)
+    config = with_compute_type(config, strategy)
     samples = [sample for rows in data_sets.test.values() for sample in rows]
     with tf.Graph().as_default() as graph:
         pipeline = make_pipeline(config, strategy, samples, alphabet)

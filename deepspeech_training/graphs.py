@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 
 import tensorflow as tf
@@ -18,7 +19,8 @@ from deepspeech_training.model.acoustic import create_model
 from deepspeech_training.model.ctc import ctc_losses
 from deepspeech_training.model.features import compute_mfccs
 from deepspeech_training.model.lstm import choose_lstm
-from deepspeech_training.parallel.devices import get_available_gpus
+from deepspeech_training.model.precision import choose_compute_type
+from deepspeech_training.parallel.devices import compute_capabilities, get_available_gpus
 from deepspeech_training.parallel.strategy import Fetches, StepOps, StepResult, Strategy, TowerFn, TowerOutput
 from deepspeech_training.text.alphabet import Alphabet
 
@@ -31,6 +33,23 @@ def geometry(config: Config, alphabet: Alphabet) -> Geometry:
 def chosen_lstm(config: Config) -> str:
     """The LSTM implementation for this machine's devices."""
     return choose_lstm(config.model, config.parallel, gpus=bool(get_available_gpus()))
+
+
+def with_compute_type(config: Config, strategy: Strategy | None = None) -> Config:
+    """`config` with the type in which this machine computes products; the same for all processes of `strategy`.
+
+    Raises `FlagError` when float16 is asked for without a GPU.
+    """
+    if config.model.compute_type == 'float32':
+        return config
+    gpus = [] if config.parallel.cpu_towers else compute_capabilities()
+    chosen = choose_compute_type(config.model.compute_type, gpus)
+    if strategy is not None and 'float16' in strategy.all_gather(chosen):
+        chosen = 'float16'  # which is on every GPU
+    if strategy is None or strategy.is_chief:
+        but = '; those of the LSTM (block) in float32' if chosen_lstm(config) == 'block' else ''
+        log.info(f'Mixed precision: products in {chosen}{but}')
+    return replace(config, model=replace(config.model, compute_type=chosen))
 
 
 def make_tower_fn(config: Config, n_output: int, *, training: bool, keep_logits: bool = False) -> TowerFn:
@@ -60,7 +79,8 @@ def make_tower_fn(config: Config, n_output: int, *, training: bool, keep_logits:
             'indices': batch.indices,
             'weights': batch.weights,
         }
-        return summed_losses(losses, batch, per_sample if keep_logits else {})
+        summed = summed_losses(losses, batch, per_sample if keep_logits else {})
+        return replace(summed, needs_loss_scale=config.model.compute_type == 'float16')
 
     return tower
 

@@ -11,7 +11,7 @@ from deepspeech_training.checkpoints import CheckpointStore
 from deepspeech_training.config import N_INPUT, Config, FeatureConfig
 from deepspeech_training.decoding import BeamSearchDecoder
 from deepspeech_training.errors import DataError
-from deepspeech_training.graphs import chosen_lstm, geometry
+from deepspeech_training.graphs import chosen_lstm, geometry, with_compute_type
 from deepspeech_training.model.acoustic import create_model
 from deepspeech_training.model.features import compute_mfccs
 from deepspeech_training.text.alphabet import Alphabet
@@ -39,6 +39,7 @@ def one_shot_infer(config: Config, alphabet: Alphabet) -> str:
 
 def compute_logits(config: Config, alphabet: Alphabet, samples: np.ndarray) -> np.ndarray:
     """The logits [frames, n_output] of `samples` [n] at the configured rate, with the checkpoint's weights."""
+    config = with_compute_type(config)
     with tf.Graph().as_default():
         features, feed, value = _features(config.features, samples)
         output = create_model(

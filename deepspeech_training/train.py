@@ -19,7 +19,14 @@ from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.epoch_totals import SampleRange
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
-from deepspeech_training.graphs import geometry, make_pipeline, make_session, make_tower_fn, restore_everywhere
+from deepspeech_training.graphs import (
+    geometry,
+    make_pipeline,
+    make_session,
+    make_tower_fn,
+    restore_everywhere,
+    with_compute_type,
+)
 from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.step import get_or_create_global_step
@@ -106,11 +113,13 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     Raises:
       CheckpointError: a checkpoint cannot be read or written.
       DataError: an audio file cannot be read any more.
+      FlagError: something is asked for that only a GPU can do, and there is none.
       JobError: another process of the job is gone.
       TrainingInterruptedError: a signal ended it; the state is saved.
       TrainingDivergedError: the loss was not finite for too many steps in a row.
     """
     strategy = create_strategy(config.parallel)
+    config = with_compute_type(config, strategy)
     samples: list[Sample] = list(data_sets.train)
     train_range = SampleRange('train', 0, len(samples))
     dev_ranges: list[SampleRange] = []

@@ -102,6 +102,7 @@ CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     # flag: (attribute of Config, allowed values)
     'feature_backend': ('features.backend', configs.FEATURE_BACKENDS),
     'lstm_implementation': ('model.lstm', configs.LSTM_IMPLEMENTATIONS),
+    'mixed_precision_type': ('model.compute_type', configs.COMPUTE_TYPES),
     'on_bad_sample': ('data.on_bad_sample', configs.ON_BAD_SAMPLE),
     'load_train': ('checkpoints.load_train', configs.LOAD_TRAIN),
     'load_evaluate': ('checkpoints.load_evaluate', configs.LOAD_EVALUATE),
@@ -189,6 +190,11 @@ def _bad_combinations(config: Config) -> Iterator[str]:
     if parallel.cpu_towers and (parallel.train_cudnn or config.model.lstm == 'cudnn'):
         flag = '--train_cudnn' if parallel.train_cudnn else '--lstm_implementation=cudnn'
         yield f'--cpu_towers={parallel.cpu_towers}: does not fit {flag}, which runs on GPUs only'
+    if parallel.cpu_towers and config.model.compute_type == 'float16':
+        yield (
+            f'--cpu_towers={parallel.cpu_towers}: does not fit --mixed_precision_type=float16, which runs on GPUs '
+            'only; --mixed_precision_type=bfloat16 runs on CPUs'
+        )
 
 
 def check_launch(config: Config, launch: Launch) -> None:

@@ -165,6 +165,15 @@ def test_plateau_comes_before_early_stop() -> None:
     validate(replace(TRAIN, schedule=replace(schedule, early_stop=False)))
 
 
+def test_float16_is_for_gpus() -> None:
+    config = replace(TRAIN, parallel=ParallelConfig(cpu_towers=2), model=ModelConfig(compute_type='float16'))
+    assert problems(config) == [
+        '--cpu_towers=2: does not fit --mixed_precision_type=float16, which runs on GPUs only; '
+        '--mixed_precision_type=bfloat16 runs on CPUs'
+    ]
+    validate(changed(config, 'model.compute_type', 'auto'))
+
+
 def test_cudnn_is_for_gpus() -> None:
     assert problems(replace(TRAIN, parallel=ParallelConfig(train_cudnn=True), model=ModelConfig(lstm='block'))) == [
         '--train_cudnn: does not fit --lstm_implementation=block; leave out one of them'

@@ -73,7 +73,6 @@ def test_names_are_unique_and_groups_are_complete() -> None:
 def test_every_flag_reaches_config_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
     """Setting a flag changes the `Config`, or is an error: none is ignored."""
     monkeypatch.setenv('XDG_DATA_HOME', '/data')
-    unchanged = build_config(parse([]))
     others: dict[str, str] = {'path': 'x', 'paths': 'x', 'string': 'x', 'integer': '3', 'float': '0.25', 'size': '7KB',
                               'multi_string': 'x'}  # fmt: skip
     for flag in FLAGS.values():
@@ -83,11 +82,11 @@ def test_every_flag_reaches_config_or_says_why_not(monkeypatch: pytest.MonkeyPat
             args = [f'--{flag.name}={next(choice for choice in flag.values if choice != flag.default)}']
         else:
             args = [f'--{flag.name}={others[flag.kind]}']
-        parsed = parse(args)
         if flag.later:
             assert flag.name in ' '.join(problems(*args))
-        else:
-            assert build_config(parsed) != unchanged, flag.name
+        else:  # one flag becomes one value with the flag that it is for
+            others_set = ['--automatic_mixed_precision'] if flag.name == 'mixed_precision_type' else []
+            assert build_config(parse([*others_set, *args])) != build_config(parse(others_set)), flag.name
 
 
 def test_defaults_are_those_of_config(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,9 +111,23 @@ def test_targets_name_each_attribute_of_config_once() -> None:
         }
 
     targets = [flag.to for flag in FLAGS.values() if flag.to]
-    combined = {'model.dropout', 'checkpoints.load_dir', 'checkpoints.save_dir', 'report.summary_dir'}
+    folders = {'checkpoints.load_dir', 'checkpoints.save_dir', 'report.summary_dir'}
+    combined = {'model.dropout', 'model.compute_type', *folders}
     assert len(targets) == len(set(targets))
     assert set(targets) | combined == attributes(Config(), '')
+
+
+@pytest.mark.parametrize(
+    ('args', 'compute_type'),
+    [
+        ([], 'float32'),
+        (['--mixed_precision_type=float16'], 'float32'),
+        (['--automatic_mixed_precision'], 'auto'),
+        (['--automatic_mixed_precision', '--mixed_precision_type=bfloat16'], 'bfloat16'),
+    ],
+)
+def test_mixed_precision(args: list[str], compute_type: str) -> None:
+    assert build_config(parse(args)).model.compute_type == compute_type
 
 
 def test_default_folders_without_xdg_are_in_the_home(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -296,13 +309,13 @@ def test_help_wins_over_errors(word: str) -> None:
 
 def test_flags_of_later_versions_are_refused_unless_default() -> None:
     later = [flag for flag in FLAGS.values() if flag.later]
-    assert {flag.name for flag in later} >= {'automatic_mixed_precision', 'scorer_path', 'augment'}
-    defaults = parse(['--scorer', '', '--noautomatic_mixed_precision', '--lm_alpha=0.931289039105002'])
+    assert {flag.name for flag in later} >= {'load_cudnn', 'scorer_path', 'augment'}
+    defaults = parse(['--scorer', '', '--noload_cudnn', '--lm_alpha=0.931289039105002'])
     assert unavailable(defaults) == []
-    named = problems('--automatic_mixed_precision', '--lm_alpha=0.5', '--augment', 'a', '--augment', 'b')
+    named = problems('--load_cudnn', '--lm_alpha=0.5', '--augment', 'a', '--augment', 'b')
     assert [line.split(': cannot be used yet: ')[0] for line in named] == [
         '--augment=a b',
-        '--automatic_mixed_precision',
+        '--load_cudnn',
         '--lm_alpha=0.5',
     ]
 

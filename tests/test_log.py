@@ -51,6 +51,14 @@ def test_each_line_is_marked_and_percent_signs_are_text(capsys: pytest.CaptureFi
     assert captured.out == ''
 
 
+def test_the_speaker_is_named_in_each_line(capsys: pytest.CaptureFixture[str]) -> None:
+    log.setup(1, 'rank 1 of 2 on host')
+    log.warn('two\nlines')
+    log.setup(1)
+    log.warn('alone')
+    assert capsys.readouterr().err == 'W rank 1 of 2 on host: two\nW rank 1 of 2 on host: lines\nW alone\n'
+
+
 def test_setup_twice_does_not_write_twice(capsys: pytest.CaptureFixture[str]) -> None:
     log.setup(1)
     log.setup(0)

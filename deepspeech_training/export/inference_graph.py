@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import tensorflow as tf
 
@@ -51,7 +51,7 @@ def create_inference_graph(config: Config, n_output: int, *, lstm: str) -> Infer
     model = create_model(
         inputs['input_node'],
         inputs['input_lengths'],
-        config.model,
+        replace(config.model, compute_type='float32'),  # what clients run
         n_output,
         training=False,
         lstm=lstm,

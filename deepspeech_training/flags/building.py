@@ -46,6 +46,7 @@ def build_config(parsed: ParsedFlags) -> Config:
     if problems:
         raise FlagError('\n'.join(problems))
     values['model']['dropout'] = _dropout(parsed.values)
+    values['model']['compute_type'] = _compute_type(parsed.values)
     values['checkpoints'] |= _checkpoint_dirs(parsed.values)
     values['report']['summary_dir'] = os.path.expanduser(parsed.values['summary_dir']) or user_data_dir('summaries')
     return Config(**{part: PARTS[part](**values[part]) for part in PARTS}, **values[''])
@@ -108,6 +109,10 @@ def _paths(text: str) -> tuple[str, ...]:
 def _dropout(values: dict[str, Any]) -> tuple[float, ...]:
     rates = [values[name] for name in DROPOUT_FLAGS]
     return tuple(rates[0] if rate == -1 else rate for rate in rates)
+
+
+def _compute_type(values: dict[str, Any]) -> str:
+    return str(values['mixed_precision_type']) if values['automatic_mixed_precision'] else 'float32'
 
 
 def _checkpoint_dirs(values: dict[str, Any]) -> dict[str, str]:

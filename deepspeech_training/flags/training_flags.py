@@ -7,7 +7,6 @@ from deepspeech_training.flags.spec import Flag, Group
 
 CACHE = 'the feature cache is not part of this version'
 AUGMENTATION = 'augmentation is not part of this version'
-MIXED_PRECISION = 'mixed precision is not part of this version; training computes in float32'
 CUDNN_CONVERSION = 'the conversion of CuDNN checkpoints is not part of this version'
 BYTES = 'models that write bytes are not part of this version; give an alphabet with --alphabet_config_path'
 
@@ -184,7 +183,12 @@ DEVICES = Group(
              'Write checkpoints on every host, for hosts without a common file system. Otherwise only the first '
              'process writes them.', needs=('horovod',)),
         Flag('automatic_mixed_precision', 'boolean', False, '',
-             'Compute in half precision where that is safe.', later=MIXED_PRECISION),
+             'Compute the products of the model in half precision, everything else in float32. Checkpoints are the '
+             'same with and without.'),
+        Flag('mixed_precision_type', 'enum', 'auto', '',
+             'Which half precision: bfloat16, or float16 with a loss scale, on GPUs only. auto: bfloat16 on CPUs and '
+             'where all GPUs have it (compute capability 8.0), else float16.',
+             values=config.MIXED_PRECISION_TYPES, needs=('automatic_mixed_precision',)),
         Flag('inter_op_parallelism_threads', 'integer', 0, 'parallel.inter_op_threads',
              "Threads that run TensorFlow's operations side by side; 0 lets TensorFlow decide."),
         Flag('intra_op_parallelism_threads', 'integer', 0, 'parallel.intra_op_threads',

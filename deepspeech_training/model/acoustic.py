@@ -52,7 +52,8 @@ def create_model(
     if features.shape.rank == 4:
         layer = tf.reshape(tf.transpose(features, [1, 0, 2, 3]), [-1, WINDOW * N_INPUT])
     else:
-        layer = windows(features if lengths is None else _zero_behind_end(features, lengths))
+        features = features if lengths is None else _zero_behind_end(features, lengths)
+        layer = windows(tf.cast(features, model.compute_type))
     for name, rate in (('layer_1', first), ('layer_2', second), ('layer_3', third)):
         layer = dense(name, layer, model, rate, drop)  # frames * batch rows
 

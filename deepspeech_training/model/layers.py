@@ -54,9 +54,9 @@ def windows(features: tf.Tensor) -> tf.Tensor:
 
 
 def linear(name: str, inputs: tf.Tensor, units: int, seed: int | None) -> tf.Tensor:
-    """`inputs` `[rows, n]` times weights plus bias: `[rows, units]`."""
+    """`inputs` `[rows, n]` times weights plus bias: float32 `[rows, units]`, computed in float32."""
     weights, bias = weights_and_bias(name, int(inputs.shape[-1]), units, seed)
-    return tf.nn.bias_add(tf.matmul(inputs, weights), bias)
+    return tf.nn.bias_add(tf.matmul(tf.cast(inputs, tf.float32), weights), bias)
 
 
 @dataclass(frozen=True)
@@ -70,13 +70,16 @@ class Dropout:
 def dense(name: str, inputs: tf.Tensor, model: ModelConfig, rate: float, drop: Dropout) -> tf.Tensor:
     """A layer: linear, ReLU clipped at `relu_clip`, layer normalization if asked for, dropout at `rate`.
 
-    `inputs`: `[rows, n]`. Returns `[rows, n_hidden]`.
+    `inputs`: `[rows, n]`. Returns `[rows, n_hidden]` of `model.compute_type`, in which the products are computed;
+    everything between the products is computed in float32, and so is what the variables get as gradients.
     """
+    inputs = tf.cast(inputs, model.compute_type)
     weights, bias = weights_and_bias(name, int(inputs.shape[-1]), model.n_hidden, drop.seed)
     rows = tf.shape(inputs)[0]
     if model.layer_norm:
         clipped = _clipped_relu_layer(inputs, weights, bias, model.relu_clip, None, 1.0)
-        return dropout(name, layer_norm(name, clipped), rate, drop)
+        normalized = layer_norm(name, tf.cast(clipped, tf.float32))
+        return tf.cast(dropout(name, normalized, rate, drop), model.compute_type)
     if rate <= 0:
         return _clipped_relu_layer(inputs, weights, bias, model.relu_clip, None, 1.0)
     keep, scale = _keep_mask(name, rows * model.n_hidden, rate, drop)
@@ -87,27 +90,32 @@ def dense(name: str, inputs: tf.Tensor, model: ModelConfig, rate: float, drop: D
 def _clipped_relu_layer(
     inputs: tf.Tensor, weights: tf.Variable, bias: tf.Variable, clip: float, keep: tf.Tensor | None, scale: float
 ) -> tf.Tensor:
-    """`min(relu(inputs * weights + bias), clip) * scale` where `keep`, else 0.
+    """`min(relu(inputs * weights + bias), clip) * scale` where `keep`, else 0; of the type of `inputs`.
 
     The gradient needs only the result: it passes where that is neither 0 (negative, or dropped) nor at its greatest
     (clipped). TensorFlow's own would go over the frames once for each of the operations.
     """
-    greatest = np.float32(clip) * np.float32(scale)
+    greatest = inputs.dtype.as_numpy_dtype(np.float32(clip) * np.float32(scale))
 
     @tf.custom_gradient
     def layer(
         inputs: tf.Tensor, weights: tf.Tensor, bias: tf.Tensor
     ) -> tuple[tf.Tensor, Callable[[tf.Tensor], list[tf.Tensor]]]:
-        outputs = tf.minimum(tf.nn.relu(tf.nn.bias_add(tf.matmul(inputs, weights), bias)), clip)
+        weights = tf.cast(weights, inputs.dtype)
+        product = tf.cast(tf.matmul(inputs, weights), tf.float32)
+        outputs = tf.minimum(tf.nn.relu(tf.nn.bias_add(product, bias)), clip)
         if keep is not None:
             outputs = tf.where(keep, outputs * scale, tf.zeros([]))
+        outputs = tf.cast(outputs, inputs.dtype)
 
         def gradient(upstream: tf.Tensor) -> list[tf.Tensor]:
             passes = tf.logical_and(tf.greater(outputs, 0), tf.less(outputs, greatest))
+            upstream = tf.cast(upstream, tf.float32)
             inner = tf.where(passes, upstream * scale if keep is not None else upstream, tf.zeros([]))
-            dweights = tf.matmul(inputs, inner, transpose_a=True)
+            factor = tf.cast(inner, inputs.dtype)
+            dweights = tf.cast(tf.matmul(inputs, factor, transpose_a=True), tf.float32)
             with tf.control_dependencies([dweights]):  # side by side they would fight for the caches
-                dinputs = tf.matmul(inner, weights, transpose_b=True)
+                dinputs = tf.matmul(factor, weights, transpose_b=True)
             return [dinputs, dweights, tf.raw_ops.BiasAddGrad(out_backprop=inner)]
 
         return outputs, gradient

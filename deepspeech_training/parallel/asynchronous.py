@@ -49,6 +49,7 @@ class AsyncStrategy(HybridStrategy):
     def __init__(self, parallel: ParallelConfig, devices: Sequence[str] | None = None) -> None:
         super().__init__(parallel, devices)
         self._threads: TowerThreads | None = None
+        self._fetches: Fetches | None = None  # asked for when no step was to begin any more in that epoch
         self._staleness: list[float] = []
 
     @property
@@ -100,16 +101,19 @@ class AsyncStrategy(HybridStrategy):
     def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Fetches | None = None) -> StepResult:
         """Gives the updates of the towers' threads in the order in which they are finished.
 
-        The first call of an epoch starts the threads; the end of the data, an error and `stop` end them.
+        The first call of an epoch starts the threads; the end of the data, an error and `stop` end them. `fetches` are
+        evaluated by the next step that begins, of this epoch or another: in its result they are `fetched`.
         """
         if not isinstance(ops, TurnOps):
             return super().run_step(session, ops, fetches)
         if self._threads is None:
-            self._threads = TowerThreads(
-                [partial(step.run_step, session, itertools.repeat(turn)) for turn in ops.turns]
-            )
+            steps = [partial(step.run_step, session, itertools.repeat(turn)) for turn in ops.turns]
+            self._threads, self._fetches = TowerThreads(steps, self._fetches), None
         try:
             result = self._threads.next_result(fetches)
+        except tf.errors.OutOfRangeError:
+            self._fetches, self._threads = self._threads.unused_fetches, None
+            raise
         except Exception:
             self._threads = None
             raise

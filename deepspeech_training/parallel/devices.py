@@ -38,6 +38,12 @@ def get_available_gpus() -> list[str]:
     return [f'/gpu:{number}' for number in range(len(tf.config.list_physical_devices('GPU')))]
 
 
+def compute_capabilities() -> list[tuple[int, int] | None]:
+    """The compute capability of each GPU this process may use; None where there is none to know."""
+    details = [tf.config.experimental.get_device_details(gpu) for gpu in tf.config.list_physical_devices('GPU')]
+    return [detail.get('compute_capability') for detail in details]
+
+
 def tower_devices(parallel: ParallelConfig) -> list[str]:
     """One device a tower: `cpu_towers` virtual CPUs if asked for, else every GPU, else the CPU.
 

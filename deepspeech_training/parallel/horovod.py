@@ -79,7 +79,7 @@ class HorovodStrategy(HybridStrategy):
         super().configure_session(proto)
         if self._gpu is not None:
             proto.gpu_options.visible_device_list = str(self._gpu)
-        share = max(1, len(os.sched_getaffinity(0)) // hvd.local_size())
+        share = max(1, _cores() // hvd.local_size())
         proto.inter_op_parallelism_threads = self._parallel.inter_op_threads or share
         proto.intra_op_parallelism_threads = self._parallel.intra_op_threads or share
 
@@ -269,6 +269,10 @@ def _gpu_of(local_rank: int) -> int | None:
         f'--horovod: this is process {local_rank + 1} on this host, which has {gpus} GPUs: start at most as many '
         'processes on it (horovodrun -np N -H host:GPUs,...)'
     )
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 @contextmanager

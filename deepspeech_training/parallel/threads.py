@@ -23,11 +23,12 @@ class TowerThreads:
     that is slow, and one tower alone does exactly the steps that are asked for.
     """
 
-    def __init__(self, steps: Sequence[RunStep]) -> None:
+    def __init__(self, steps: Sequence[RunStep], fetches: Fetches | None = None) -> None:
+        """`steps`: one a tower. `fetches`: for the first step that begins."""
         self._room = len(steps) - 1
         self._changed = threading.Condition()  # guards everything below
         self._results: deque[StepResult] = deque()
-        self._fetches: Fetches | None = None
+        self._fetches = fetches
         self._error: BaseException | None = None
         self._wanted = False
         self._stopped = False
@@ -63,6 +64,11 @@ class TowerThreads:
         self.stop()
         raise self._error or tf.errors.OutOfRangeError(None, None, 'All towers are at the end of the data.')
 
+    @property
+    def unused_fetches(self) -> Fetches | None:
+        """Those that no step has taken yet."""
+        return self._fetches
+
     @contextmanager
     def paused(self) -> Iterator[int]:
         """Within it no step is under way. Results that wait are kept; gives how many batches they are of."""
@@ -91,10 +97,14 @@ class TowerThreads:
         """What a thread does."""
         try:
             while self._begin():
+                fetches = self._take_fetches()
                 try:
-                    result = step(self._take_fetches())
+                    result = step(fetches)
                     with self._changed:
                         self._results.append(result)
+                except tf.errors.OutOfRangeError:
+                    self._give_back(fetches)
+                    raise
                 finally:
                     with self._changed:
                         self._under_way -= 1
@@ -127,3 +137,7 @@ class TowerThreads:
         with self._changed:
             fetches, self._fetches = self._fetches, None
             return fetches
+
+    def _give_back(self, fetches: Fetches | None) -> None:
+        with self._changed:
+            self._fetches = self._fetches or fetches

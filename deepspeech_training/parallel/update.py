@@ -187,11 +187,11 @@ def _finish(
 
 def _factor(count: tf.Tensor, rule: UpdateRule) -> tf.Tensor | None:
     """Float32 scalar that makes gradients those of the mean loss of `count` samples; None: they are."""
+    if rule.accumulate_steps == 1 and rule.loss_scale is None:
+        return None
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
-        factor = None if rule.accumulate_steps == 1 else tf.math.divide_no_nan(1.0, count)
-        if rule.loss_scale is None:
-            return factor
-        return (1.0 if factor is None else factor) / rule.loss_scale.value
+        factor = tf.constant(1.0) if rule.accumulate_steps == 1 else tf.math.divide_no_nan(1.0, count)
+        return factor if rule.loss_scale is None else factor / rule.loss_scale.value
 
 
 def _with_next_scale(ops: StepOps, scale: LossScale, good: tf.Tensor) -> StepOps:

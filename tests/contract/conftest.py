@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from deepspeech_training.config import ParallelConfig
+from deepspeech_training.launch import find_launch
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.strategy import Strategy
 
@@ -22,6 +23,8 @@ class Case:
     @property
     def name(self) -> str:
         sharded = '-sharded' if self.parallel.optimizer_sharding else ''
+        if self.parallel.horovod:
+            return f'horovod-{find_launch().size}x{self.parallel.cpu_towers}{sharded}'
         return f'{self.parallel.parallel}-{self.parallel.cpu_towers}{sharded}'
 
     def create(self, *, accumulate_steps: int = 1, grad_clip_norm: float = 0.0) -> Strategy:
@@ -43,12 +46,19 @@ def asynchronous(towers: int) -> Case:
     return Case(ParallelConfig(parallel='async', cpu_towers=towers), 1)
 
 
+def horovod(towers: int) -> Case:
+    """`towers` in each of the processes, which `horovodrun` has started to run the same tests side by side."""
+    return Case(ParallelConfig(horovod=True, cpu_towers=towers), find_launch().size * towers)
+
+
 def sharded(case: Case) -> Case:
-    """With Adam's moments spread over the towers' devices."""
+    """With Adam's moments spread over the towers' devices, or over the processes."""
     return replace(case, parallel=replace(case.parallel, optimizer_sharding=True))
 
 
-STRATEGIES = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3), asynchronous(1), sharded(hybrid(2)), sharded(sync(2))]
+ALONE = [hybrid(1), hybrid(2), hybrid(3), sync(1), sync(3), asynchronous(1), sharded(hybrid(2)), sharded(sync(2))]
+TOGETHER = [horovod(1), horovod(2), sharded(horovod(1))]
+STRATEGIES = TOGETHER if find_launch().of_several else ALONE
 
 
 @pytest.fixture(autouse=True)

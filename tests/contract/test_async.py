@@ -375,6 +375,17 @@ def test_further_fetches_go_to_one_step(towers: int) -> None:
     assert fetched.fetched == pytest.approx([fetched.gradient_norm, fetched.loss_sum])
 
 
+def test_fetches_that_come_too_late_wait_for_the_next_epoch() -> None:
+    """Who asks with the last result of an epoch asks too late: no step begins then."""
+    with job_of(2, ToyData.random(2)) as job:
+        fetched = []
+        for _ in range(20):
+            job.start()
+            fetched += [job.step().fetched, job.step(fetches=lambda ops: ops.loss).fetched]
+            assert job.rest_of_epoch() == []
+    assert len([value for value in fetched if value is not None]) >= 10
+
+
 def test_one_tower_does_the_steps_that_are_asked_for() -> None:
     """So a run with one tower repeats itself, and no step is made that nobody sees."""
     with job_of(1, ToyData.random(5)) as job:

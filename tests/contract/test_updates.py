@@ -101,7 +101,7 @@ def test_an_update_advances_adam_and_the_global_step_once(case: Case) -> None:
 
 def test_variables_have_the_names_of_checkpoints(case: Case) -> None:
     with ToyJob(case.create(), ToyData.random(3), batch_size=1) as job:
-        assert sorted(job.variables) == [
+        assert sorted(job.state()) == [
             'b/Adam:0',
             'b/Adam_1:0',
             'b:0',
@@ -116,6 +116,8 @@ def test_variables_have_the_names_of_checkpoints(case: Case) -> None:
 
 def test_gradients_are_those_of_the_mean_loss(case: Case) -> None:
     data = ToyData.random(5)
+    if case.parallel.horovod and case.parallel.optimizer_sharding:
+        pytest.skip('no process has all gradients')
     with ToyJob(case.create(), data, batch_size=2) as job:
         result = job.step(fetches=lambda ops: [gradient for gradient, _ in ops.gradients])
         names = [variable.name for _, variable in job.training.gradients]

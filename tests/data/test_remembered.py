@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import gzip
 import json
 import os
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from deepspeech_training.data.remembered import AudioFacts, AudioMemory, memory_folder, write_whole
+from deepspeech_training.data.remembered import AudioFacts, AudioMemory, memory_folder, one_at_a_time, write_whole
 
 FACTS = AudioFacts(size=32044, mtime=1700000000123456789, frames=16000, sample_rate=16000, channels=1)
 
@@ -137,3 +141,61 @@ def test_where(monkeypatch: pytest.MonkeyPatch, save_dir: str, caches: str, expe
     monkeypatch.setenv('XDG_CACHE_HOME', caches)
 
     assert memory_folder(save_dir) == expected
+
+
+CHECK = """
+import sys, time
+from deepspeech_training import log
+from deepspeech_training.data.remembered import one_at_a_time
+log.setup(1)
+folder, seconds, csv_files = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
+with one_at_a_time(folder, csv_files):
+    print('in', flush=True)
+    time.sleep(seconds)
+"""
+
+
+def checker(folder: Path, seconds: float, *csv_files: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, '-c', CHECK, str(folder), str(seconds), *csv_files],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, 'PYTHONPATH': str(Path(__file__).resolve().parents[2])},
+    )
+
+
+def test_processes_with_the_same_files_take_turns(tmp_path: Path) -> None:
+    """The first holds up those with its files until it ends, by a kill too, and no others; these go on side by side."""
+    with checker(tmp_path, 60, 'a.csv', 'b.csv') as first:
+        assert first.stdout is not None
+        assert first.stdout.readline() == 'in\n'
+        with checker(tmp_path, 0, 'a.csv') as other:
+            out, err = other.communicate(timeout=60)
+            assert (out, err) == ('in\n', '')
+        with checker(tmp_path, 1, 'b.csv', 'a.csv') as second, checker(tmp_path, 1, 'a.csv', 'b.csv') as third:
+            for waiting in (second, third):
+                assert waiting.stderr is not None
+                assert waiting.stderr.readline() == 'I Another process is checking the same data: waiting for it\n'
+                assert waiting.poll() is None
+            first.kill()
+            first.communicate(timeout=60)
+            assert [waiting.communicate(timeout=60)[0] for waiting in (second, third)] == ['in\n', 'in\n']
+
+
+def test_a_folder_without_locks_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / 'file').touch()
+    done = []
+    with one_at_a_time(str(tmp_path / 'file' / 'below'), ['a.csv']):
+        done.append('cannot be written')
+
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, 'No locks available')
+
+    monkeypatch.setattr(fcntl, 'flock', no_locks)
+    with one_at_a_time(str(tmp_path / 'new'), ['a.csv']):
+        done.append('no locks')
+    with one_at_a_time(str(tmp_path / 'other'), []):
+        done.append('nothing to check')
+    assert done == ['cannot be written', 'no locks', 'nothing to check']
+    assert not (tmp_path / 'other').exists()

@@ -89,6 +89,34 @@ def test_gradient_of_a_layer(rate: float, graph: tf.Graph) -> None:
     np.testing.assert_allclose(by_bias, inner.sum(axis=0), rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize(('compute_type', 'unit'), [('bfloat16', 2**-8), ('float16', 2**-11)])
+@pytest.mark.parametrize('rate', [0.0, 0.4])
+def test_a_layer_in_half_precision(rate: float, compute_type: str, unit: float, graph: tf.Graph) -> None:
+    """Within two rounding errors of the definition in each result, taken as one vector."""
+    random = np.random.default_rng(7)
+    model = ModelConfig(n_hidden=40, relu_clip=0.5, compute_type=compute_type)
+    x, upstream = (random.normal(size=[30, size]).astype(np.float32) for size in (12, 40))
+    inputs = tf.constant(x)
+    outputs = dense('layer_2', inputs, model, rate, Dropout(3))
+    weights, bias = tfv1.trainable_variables()
+    gradients = tf.gradients(outputs, [inputs, weights, bias], tf.cast(upstream, compute_type))
+    assert outputs.dtype == compute_type
+    assert {part.dtype.base_dtype for part in (weights, bias, *gradients)} == {tf.float32}
+    with tfv1.Session(graph=graph) as session:
+        session.run(tfv1.global_variables_initializer())
+        bias.load(random.normal(size=40).astype(np.float32), session)
+        y, w, b, *computed = session.run([tf.cast(outputs, tf.float32), weights, bias, *gradients])
+    scale = 1 / (1 - rate)
+    clipped = np.clip(x @ w + b, 0, 0.5) * scale
+    passes = (y > 0) & (y < y.max())
+    assert np.sum(y == y.max()) > 50
+    assert y.max() == pytest.approx(0.5 * scale, rel=unit)
+    inner = np.where(passes, upstream * scale, 0)
+    expected = [np.where(y == 0, 0, clipped), inner @ w.T, x.T @ inner, inner.sum(axis=0)]
+    for ours, wanted in zip([y, *computed], expected, strict=True):
+        assert 0 < np.linalg.norm(ours - wanted) <= 2 * unit * np.linalg.norm(wanted)
+
+
 def test_layer_norm_comes_before_dropout(graph: tf.Graph) -> None:
     model = dataclasses.replace(ModelConfig(n_hidden=200), layer_norm=True)
     outputs = dense('layer_2', tf.random.normal([50, 10], seed=2), model, 0.5, Dropout(3))

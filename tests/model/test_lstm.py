@@ -71,13 +71,16 @@ def make_case(lengths: list[int], seed: int = 1) -> Case:
     )
 
 
-def run(name: str, case: Case, *, lengths_given: bool = True, differentiate: str = 'all') -> Result:
-    """Outputs, and gradients of a weighted sum of outputs and final state."""
+def run(
+    name: str, case: Case, *, lengths_given: bool = True, differentiate: str = 'all', dtype: str = 'float32'
+) -> Result:
+    """Outputs, and gradients of a weighted sum of outputs and final state; products in `dtype`."""
     with tf.Graph().as_default() as graph, tfv1.Session(graph=graph) as session:
         wanted = [tf.constant(x) for x in (case.inputs, case.kernel, case.bias, case.c, case.h)]
         inputs, kernel, bias, c, h = wanted
         lengths = tf.constant(case.lengths) if lengths_given else None
-        outputs, state = LSTM_IMPLEMENTATIONS[name](inputs, lengths, kernel, bias, LSTMState(c, h), training=True)
+        typed = tf.cast(inputs, dtype)
+        outputs, state = LSTM_IMPLEMENTATIONS[name](typed, lengths, kernel, bias, LSTMState(c, h), training=True)
         total = tf.reduce_sum(outputs * case.by_output)
         if differentiate == 'all':
             total += tf.reduce_sum(state.c * case.by_c) + tf.reduce_sum(state.h * case.by_h)
@@ -164,6 +167,22 @@ def test_gradients_of_the_reference_are_slopes() -> None:
         assert (gradient * direction).sum() == pytest.approx((up - down) / 2e-5, rel=1e-4), name
 
 
+@pytest.mark.parametrize(('dtype', 'unit'), [('bfloat16', 2**-8), ('float16', 2**-11)])
+@pytest.mark.parametrize('lengths', LENGTHS.values(), ids=LENGTHS.keys())
+@pytest.mark.parametrize('name', ON_CPU)
+def test_half_precision(name: str, lengths: list[int], dtype: str, unit: float) -> None:
+    """Within three rounding errors of float32 in each result, taken as one vector; zero behind the end all the same."""
+    case = make_case(lengths)
+    expected, result = run('unrolled', case), run(name, case, dtype=dtype)
+    for computed, wanted in zip([*result[:3], *result.gradients], [*expected[:3], *expected.gradients], strict=True):
+        assert computed.dtype == np.float32
+        assert np.linalg.norm(computed - wanted) <= 3 * unit * np.linalg.norm(wanted)
+    assert np.abs(result.outputs - expected.outputs).max() > 0
+    behind = np.arange(max(lengths))[:, None] >= case.lengths
+    assert not result.outputs[behind].any()
+    assert not result.gradients[0][behind].any()
+
+
 @pytest.mark.parametrize('value', [1e6, -1e6])
 @pytest.mark.parametrize('name', ON_CPU)
 def test_padding_changes_nothing(name: str, value: float) -> None:
@@ -230,19 +249,23 @@ def test_unrolled_needs_a_static_number_of_frames(graph: tf.Graph) -> None:
         LSTM_IMPLEMENTATIONS['unrolled'](inputs, None, tf.zeros([10, 20]), tf.zeros([20]), state, training=False)
 
 
-def test_cudnn_graph_can_be_built_and_differentiated(graph: tf.Graph) -> None:
-    """It runs on a GPU only; here its shapes and its gradient function are checked."""
+@pytest.mark.parametrize('dtype', ['float32', 'bfloat16', 'float16'])
+def test_cudnn_graph_can_be_built_and_differentiated(dtype: str, graph: tf.Graph) -> None:
+    """It runs on a GPU only; here its shapes, types and its gradient function are checked."""
     case = make_case([4, 2])
     kernel, bias = tf.constant(case.kernel), tf.constant(case.bias)
     state = LSTMState(tf.constant(case.c), tf.constant(case.h))
     outputs, final = LSTM_IMPLEMENTATIONS['cudnn'](
-        tf.constant(case.inputs), tf.constant(case.lengths), kernel, bias, state, training=True
+        tf.cast(case.inputs, dtype), tf.constant(case.lengths), kernel, bias, state, training=True
     )
+    assert {part.dtype for part in (outputs, *final)} == {tf.float32}
     assert outputs.shape.as_list() == [4, 2, N]
     assert final.c.shape.as_list() == final.h.shape.as_list() == [2, N]
     gradients = tf.gradients(tf.reduce_sum(outputs), [kernel, bias])
     assert [gradient.shape.as_list() for gradient in gradients] == [[2 * N, 4 * N], [4 * N]]
-    assert 'CudnnRNNBackpropV3' in {operation.type for operation in graph.get_operations()}
+    assert {gradient.dtype for gradient in gradients} == {tf.float32}
+    computing = {op.type: op.get_attr('T') for op in graph.get_operations() if op.type.startswith('CudnnRNN')}
+    assert computing == dict.fromkeys(('CudnnRNNV3', 'CudnnRNNBackpropV3'), tf.as_dtype(dtype))
 
 
 def test_cudnn_parameters_describe_the_same_lstm(graph: tf.Graph) -> None:

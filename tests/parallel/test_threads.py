@@ -114,13 +114,15 @@ def test_a_pause_waits_for_steps_and_holds_back_new_ones() -> None:
 def test_an_error_comes_once_and_after_the_results() -> None:
     gate = threading.Event()
     calls = itertools.count()
+    other = Tower('b', before=gate.wait)
 
     def fail() -> None:
         if next(calls) == 2:
+            wait_until(lambda: other.begun == 1)
             gate.set()
             raise ValueError('broken')
 
-    with running(Tower('a', before=fail), Tower('b', before=gate.wait)) as threads:
+    with running(Tower('a', before=fail), other) as threads:
         results: list[StepResult] = []
         with pytest.raises(ValueError, match='broken'):
             results.extend(iter(threads.next_result, None))

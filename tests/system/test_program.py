@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.helpers import events, scalars
 from tests.toy import random_texts, write_alphabet, write_corpus, write_tones
 
 PROGRAM = str(Path(__file__).parents[2] / 'DeepSpeech.py')
@@ -135,16 +137,19 @@ def test_a_loss_that_is_never_finite_ends_with_status_3(folder: Path) -> None:
     assert [path.name for path in (folder / 'diverged').glob('*.index')] == ['train-8.index']
 
 
-def test_ctrl_c_keeps_what_was_learned(folder: Path) -> None:
+@pytest.mark.parametrize('flags', [(), ('--parallel=async', '--cpu_towers=2')], ids=['hybrid', 'async'])
+def test_ctrl_c_keeps_what_was_learned(folder: Path, flags: tuple[str, ...]) -> None:
+    name = f'interrupted-{len(flags)}'
     with subprocess.Popen(
-        training(folder, 'interrupted', '--epochs=100000', '--test_files', str(folder / 'corpus' / 'test.csv')),
+        training(folder, name, '--epochs=100000', '--test_files', str(folder / 'corpus' / 'test.csv'), *flags),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
         cwd=folder,
         env=environment(folder),
+        start_new_session=True,
     ) as process:
-        curves = folder / 'interrupted-curves' / 'train'
+        curves = folder / f'{name}-curves' / 'train'
         deadline = time.monotonic() + 300
         while not any(path.stat().st_size > 1000 for path in curves.glob('*')):
             assert time.monotonic() < deadline, 'no step within five minutes'
@@ -155,4 +160,28 @@ def test_ctrl_c_keeps_what_was_learned(folder: Path) -> None:
     assert process.returncode == 130, err
     assert 'Traceback' not in err
     assert out == '', 'testing followed an interrupted training'
-    assert list((folder / 'interrupted').glob('train-*.index'))
+    assert list((folder / name).glob('train-*.index'))
+    with pytest.raises(ProcessLookupError):  # nothing that it started is left
+        os.killpg(process.pid, 0)
+    resumed = run(folder, training(folder, name, '--epochs=1', *flags))
+    assert resumed.returncode == 0, resumed.stderr
+    assert 'Continuing from checkpoint' in resumed.stderr
+
+
+def test_asynchronous_towers_learn_and_show_their_staleness(folder: Path) -> None:
+    flags = ('--parallel=async', '--cpu_towers=2', '--epochs=40', '--learning_rate=0.005', '--summary_steps=10')
+    result = run(folder, training(folder, 'async', f'--dev_files={folder}/corpus/dev.csv', *flags))
+    assert result.returncode == 0, result.stderr
+    assert 'Traceback' not in result.stderr
+    lines = [line for line in result.stderr.splitlines() if '| Training | loss' in line]
+    assert len(lines) == 40
+    assert all(re.search(r'15 samples in .* \| staleness \d\.\d mean, \d max$', line) for line in lines)
+    curves = folder / 'async-curves' / 'train'
+    losses = list(scalars(curves, 'epoch_loss').values())
+    assert losses[-1] < losses[0] / 4
+    staleness = scalars(curves, 'staleness')
+    assert list(staleness) == list(range(1, 40 * 8 + 1))
+    assert max(staleness.values()) > 0, 'the towers did not race'
+    assert (folder / 'async' / 'train-320.index').exists()
+    histograms = {event.step for event in events(curves) for value in event.summary.value if value.HasField('histo')}
+    assert 28 <= len(histograms) <= 32  # each tenth step, or one that begins soon after

@@ -20,7 +20,12 @@ def block_lstm(
     *,
     training: bool,
 ) -> tuple[tf.Tensor, LSTMState]:
-    """See `state.LSTM`."""
+    """See `state.LSTM`. Computes in float32 always.
+
+    The operation has no kernel for bfloat16; that for float16 would keep the cell, and add up the gradients of the
+    weights from frame to frame, in float16.
+    """
+    inputs = tf.cast(inputs, tf.float32)
     n_hidden = int(kernel.shape[1]) // 4
     frames, batch = tf.unstack(tf.shape(inputs)[:2])
     if lengths is None:

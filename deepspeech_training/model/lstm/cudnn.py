@@ -16,15 +16,15 @@ def cudnn_lstm(
     *,
     training: bool,
 ) -> tuple[tf.Tensor, LSTMState]:
-    """See `state.LSTM`."""
+    """See `state.LSTM`. What lies between the frames has the type of `inputs` too, inside cuDNN."""
     frames, batch = tf.unstack(tf.shape(inputs)[:2])
     if lengths is None:
         lengths = tf.fill([batch], frames)
     rnn = tf.raw_ops.CudnnRNNV3(
         input=inputs,
-        input_h=tf.expand_dims(state.h, 0),
-        input_c=tf.expand_dims(state.c, 0),
-        params=opaque_params(kernel, bias),
+        input_h=tf.expand_dims(tf.cast(state.h, inputs.dtype), 0),
+        input_c=tf.expand_dims(tf.cast(state.c, inputs.dtype), 0),
+        params=tf.cast(opaque_params(kernel, bias), inputs.dtype),
         sequence_lengths=tf.maximum(lengths, 1),  # cuDNN knows no sequence of no frames
         rnn_mode='lstm',
         time_major=True,
@@ -32,10 +32,10 @@ def cudnn_lstm(
     )
     some = tf.expand_dims(tf.greater(lengths, 0), 1)
     final = LSTMState(
-        tf.where(some, tf.squeeze(rnn.output_c, 0), state.c),
-        tf.where(some, tf.squeeze(rnn.output_h, 0), state.h),
+        tf.where(some, tf.cast(tf.squeeze(rnn.output_c, 0), tf.float32), state.c),
+        tf.where(some, tf.cast(tf.squeeze(rnn.output_h, 0), tf.float32), state.h),
     )
-    return rnn.output * tf.expand_dims(frame_mask(lengths, frames), 2), final
+    return tf.cast(rnn.output, tf.float32) * tf.expand_dims(frame_mask(lengths, frames), 2), final
 
 
 def opaque_params(kernel: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:

@@ -47,14 +47,15 @@ def hoisted_lstm(
         rows = tf.reshape(inputs, [-1, n])
         initial = LSTMState(orientation.turn(c), orientation.turn(h))
         projected = _project(orientation, rows, ended, kernel[:n], bias)
-        trace, last_c = _run_forward(orientation, projected, batch, kernel[n:], initial, frames, training)
+        recurrent = tf.cast(kernel[n:], rows.dtype)
+        trace, last_c = _run_forward(orientation, projected, batch, recurrent, initial, frames, training)
         outputs = orientation.turn(trace['h'].gather(tf.range(1, frames + 1)))
 
         def gradient(dh: tf.Tensor, dc: tf.Tensor) -> list[tf.Tensor]:
             turned = orientation.turn(dh), orientation.turn(dc)
-            dgates, dinitial = _run_backward(orientation, trace, kernel[n:], *turned)
+            dgates, dinitial = _run_backward(orientation, trace, tf.cast(kernel[n:], rows.dtype), *turned)
             previous = tf.concat([h[tf.newaxis], outputs[:-1]], axis=0)
-            both = tf.concat([rows, tf.reshape(previous, tf.shape(rows))], axis=1)
+            both = tf.concat([rows, tf.cast(tf.reshape(previous, tf.shape(rows)), rows.dtype)], axis=1)
             dinputs, dkernel, dbias = orientation.gradients(dgates, both, kernel[:n])
             return [tf.reshape(dinputs, tf.shape(inputs)), dkernel, dbias, *map(orientation.turn, dinitial)]
 
@@ -81,9 +82,12 @@ def _project(
     value, the output is zero, and every derivative is zero without further ado. Bias and `_SHUT` are two more rows of
     the weights; to add them afterwards would take as long as a tenth of the product.
     """
-    shut = tf.repeat([-_SHUT, 0.0, _SHUT, -_SHUT], from_inputs.shape[0])
+    value = min(_SHUT, float(rows.dtype.max) / 2)  # float16 ends before
+    shut = tf.repeat([-value, 0.0, value, -value], from_inputs.shape[0])
     weights = tf.concat([from_inputs, bias[tf.newaxis], shut[tf.newaxis]], axis=0)
-    return orientation.project(tf.concat([rows, tf.ones_like(ended), ended], axis=1), weights)
+    ended = tf.cast(ended, rows.dtype)
+    inputs = tf.concat([rows, tf.ones_like(ended), ended], axis=1)
+    return orientation.project(inputs, tf.cast(weights, rows.dtype))
 
 
 def _run_forward(
@@ -100,7 +104,8 @@ def _run_forward(
     axis = orientation.gate_axis
 
     def body(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, trace: Trace) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, Trace]:
-        gates = orientation.frame(projected, t, batch) + orientation.forward(h, weights)
+        from_inputs = tf.cast(orientation.frame(projected, t, batch), tf.float32)
+        gates = from_inputs + orientation.forward(h, weights)
         i, ci, f, o = tf.split(gates, 4, axis=axis)
         i, ci, f, o = tf.sigmoid(i), tf.tanh(ci), tf.sigmoid(f), tf.sigmoid(o)
         new_c = f * c + i * ci

@@ -24,6 +24,7 @@ class Orientation(ABC):
     """How a frame of `n` units is laid out, and the products with it.
 
     Where `rows` are mentioned they are all frames of a batch, `[frames * batch, ...]`, whatever the orientation.
+    Products are computed in the type of weights or rows; states, gates and derivatives by them are float32.
     """
 
     gate_axis: int
@@ -35,7 +36,7 @@ class Orientation(ABC):
 
     @abstractmethod
     def project(self, rows: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
-        """All frames' product of `rows` `[frames * batch, k]` and `weights` `[k, 4n]`."""
+        """All frames' product of `rows` `[frames * batch, k]` and `weights` `[k, 4n]`, of their type."""
 
     @abstractmethod
     def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
@@ -64,7 +65,7 @@ class Orientation(ABC):
         """Derivatives by inputs `[frames * batch, n]`, by the kernel `[2n, 4n]` and by the bias `[4n]`.
 
         `dgates`: `dicfo` of all frames, one after the other. `rows`: inputs beside previous outputs, 2n wide.
-        `from_inputs`: the inputs' part of the kernel, `[n, 4n]`.
+        `from_inputs`: the inputs' part of the kernel, `[n, 4n]`. The first result has the type of `rows`.
         """
 
 
@@ -86,21 +87,22 @@ class Rows(Orientation):
         return [recurrent]
 
     def forward(self, h: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
-        return tf.matmul(h, weights[0])
+        return tf.cast(tf.matmul(tf.cast(h, weights[0].dtype), weights[0]), tf.float32)
 
     def backward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
         return [tf.transpose(recurrent)]  # a factor transposed inside the loop is 3 to 5 times slower
 
     def backward(self, dgates: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
-        return tf.matmul(dgates, weights[0])
+        return tf.cast(tf.matmul(tf.cast(dgates, weights[0].dtype), weights[0]), tf.float32)
 
     def gradients(
         self, dgates: tf.Tensor, rows: tf.Tensor, from_inputs: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         dgates = tf.reshape(dgates, [-1, from_inputs.shape[1]])
-        dkernel = tf.matmul(rows, dgates, transpose_a=True)
+        factor = tf.cast(dgates, rows.dtype)
+        dkernel = tf.cast(tf.matmul(rows, factor, transpose_a=True), tf.float32)
         with tf.control_dependencies([dkernel]):  # side by side they would fight for the caches
-            dinputs = tf.matmul(dgates, from_inputs, transpose_b=True)
+            dinputs = tf.matmul(factor, tf.cast(from_inputs, rows.dtype), transpose_b=True)
         return dinputs, dkernel, tf.raw_ops.BiasAddGrad(out_backprop=dgates)
 
 
@@ -126,7 +128,8 @@ class Columns(Orientation):
         return tf.split(tf.transpose(recurrent), 4 if recurrent_bytes(int(recurrent.shape[0])) > LARGE else 1)
 
     def forward(self, h: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
-        return tf.concat([tf.matmul(part, h) for part in weights], axis=0)
+        h = tf.cast(h, weights[0].dtype)
+        return tf.concat([tf.cast(tf.matmul(part, h), tf.float32) for part in weights], axis=0)
 
     def backward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
         n = int(recurrent.shape[0])
@@ -134,7 +137,8 @@ class Columns(Orientation):
         return [tf.reshape(by_unit, [n, 4 * n])]
 
     def backward(self, dgates: tf.Tensor, weights: list[tf.Tensor]) -> tf.Tensor:
-        return tf.matmul(weights[0], tf.reshape(dgates, [weights[0].shape[1], -1]))
+        factor = tf.cast(tf.reshape(dgates, [weights[0].shape[1], -1]), weights[0].dtype)
+        return tf.cast(tf.matmul(weights[0], factor), tf.float32)
 
     def gradients(
         self, dgates: tf.Tensor, rows: tf.Tensor, from_inputs: tf.Tensor
@@ -143,9 +147,10 @@ class Columns(Orientation):
         frames = tf.shape(dgates)[0]
         dgates = tf.transpose(tf.reshape(dgates, [frames, n, 4, -1]), [2, 1, 0, 3])
         dgates = tf.reshape(dgates, [4 * n, -1])
-        dkernel = tf.matmul(rows, dgates, transpose_a=True, transpose_b=True)
+        factor = tf.cast(dgates, rows.dtype)
+        dkernel = tf.cast(tf.matmul(rows, factor, transpose_a=True, transpose_b=True), tf.float32)
         with tf.control_dependencies([dkernel]):  # side by side they would fight for the caches
-            dinputs = tf.matmul(dgates, from_inputs, transpose_a=True, transpose_b=True)
+            dinputs = tf.matmul(factor, tf.cast(from_inputs, rows.dtype), transpose_a=True, transpose_b=True)
         return dinputs, dkernel, tf.reduce_sum(dgates, axis=1)
 
 

@@ -20,12 +20,13 @@ class LSTM(Protocol):
     Gates in the order input, cell, forget, output, along the last axis of `kernel` and `bias`; the rows of `kernel`
     are those of the input, then those of the previous output. Nothing is added to the forget gate.
 
-    `inputs`: float32 `[frames, batch, n_hidden]`, finite, behind the end of an utterance too.
+    `inputs`: `[frames, batch, n_hidden]`, finite, behind the end of an utterance too. Products are computed in their
+    type, unless an implementation says otherwise; cells and gates are float32.
     `lengths`: int32 `[batch]`, frames of each utterance; None: all of them.
     `kernel`: float32 `[2 * n_hidden, 4 * n_hidden]`. `bias`: float32 `[4 * n_hidden]`. `state`: the initial state.
     `training`: whether gradients are wanted; without, less is kept.
-    Returns the outputs `[frames, batch, n_hidden]`, zero behind the end of an utterance, and the state at the end of
-    each utterance (the initial one for an utterance of no frames).
+    Returns the outputs, float32 `[frames, batch, n_hidden]`, zero behind the end of an utterance, and the state at the
+    end of each utterance (the initial one for an utterance of no frames).
     """
 
     def __call__(

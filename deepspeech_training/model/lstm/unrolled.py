@@ -34,8 +34,13 @@ def unrolled_lstm(
 
 
 def lstm_cell(frame: tf.Tensor, kernel: tf.Tensor, bias: tf.Tensor, state: LSTMState) -> LSTMState:
-    """One frame `[batch, n_hidden]`."""
-    gates = tf.nn.bias_add(tf.matmul(tf.concat([frame, state.h], axis=1), kernel), bias)
+    """One frame `[batch, n_hidden]`; the product is computed in its type.
+
+    The kernel is cast for every frame, so that its gradient is added up in float32.
+    """
+    both = tf.concat([frame, tf.cast(state.h, frame.dtype)], axis=1)
+    product = tf.cast(tf.matmul(both, tf.cast(kernel, frame.dtype)), tf.float32)
+    gates = tf.nn.bias_add(product, bias)
     i, ci, f, o = tf.split(gates, 4, axis=1)
     c = tf.sigmoid(f) * state.c + tf.sigmoid(i) * tf.tanh(ci)
     return LSTMState(c, tf.sigmoid(o) * tf.tanh(c))
