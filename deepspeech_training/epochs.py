@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import tensorflow as tf
@@ -23,6 +23,7 @@ from deepspeech_training.launch import sigterm_noted
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
+from deepspeech_training.totals import EpochTotals, Pace
 
 NAMES_SHOWN = 5
 """How many files with a bad loss one log line names."""
@@ -51,36 +52,6 @@ class TrainingGraph:
     set_learning_rate: tf.Operation
     new_learning_rate: tf.Tensor
     global_step: tf.Variable
-
-
-@dataclass
-class EpochTotals:
-    """What one pass over a data set added up to."""
-
-    loss_sum: float = 0.0
-    count: float = 0
-    bad_names: list[str] = field(default_factory=list)
-    totals: dict[str, float] = field(default_factory=dict)
-    steps: int = 0
-    overflows: int = 0
-    started: float = field(default_factory=time.monotonic)
-
-    def add(self, result: StepResult) -> None:
-        self.loss_sum += result.loss_sum
-        self.count += result.count
-        self.bad_names += result.bad_names
-        self.steps += 1
-        self.overflows += int(result.overflowed)
-        for name, value in result.totals.items():
-            self.totals[name] = self.totals.get(name, 0.0) + value
-
-    @property
-    def loss(self) -> float:
-        return self.loss_sum / self.count if self.count else math.nan
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.started
 
 
 class TrainingLoop:
@@ -163,13 +134,11 @@ class TrainingLoop:
         label = f'Epoch {epoch} | Training'
         shard = self._start(order, data.train_batch_size, training=True)
         with self._progress(label, len(shard.rows)) as bar:
-            started = time.monotonic()
+            pace = Pace(self._strategy.side_by_side)
             while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
-                now = time.monotonic()
                 totals.add(result)
-                self._after_training_step(result, now - started)
+                self._after_training_step(result, pace.add(result))
                 bar.advance(result.count + len(result.bad_names), loss=totals.loss)
-                started = now
         loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
         if totals.overflows:
@@ -187,10 +156,10 @@ class TrainingLoop:
         due = self._writer.enabled and (self._step + 1) % self._config.report.summary_steps == 0
         return (lambda ops: ops.summary) if due else None
 
-    def _after_training_step(self, result: StepResult, seconds: float) -> None:
+    def _after_training_step(self, result: StepResult, rates: dict[str, float]) -> None:
         self._step += int(result.applied)
         if result.applied and self._writer.enabled:
-            self._writer.scalars('train', self._step, self._step_scalars(result, seconds))
+            self._writer.scalars('train', self._step, self._step_scalars(result) | rates)
             if result.fetched is not None:
                 self._writer.serialized('train', self._step, result.fetched)
         if not result.overflowed and self._bad_steps.update(result.applied):
@@ -204,13 +173,10 @@ class TrainingLoop:
         if checkpoint_secs > 0 and time.monotonic() - self._last_saved >= checkpoint_secs:
             self._save_last()
 
-    def _step_scalars(self, result: StepResult, seconds: float) -> dict[str, float]:
+    def _step_scalars(self, result: StepResult) -> dict[str, float]:
         return {
             'step_loss': result.loss_sum / result.count if result.count else math.nan,
             'gradient_norm': result.gradient_norm,
-            'examples_per_second': result.count / seconds,
-            'audio_seconds_per_second': result.totals['audio_seconds'] / seconds,
-            'input_wait_share': result.totals['wait_seconds'] / seconds,
             **result.measures,
         }
 

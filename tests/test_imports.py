@@ -16,7 +16,7 @@ LEVELS = (
     ('cli',),
     ('flags', 'train', 'evaluate', 'export', 'infer'),
     ('epochs',),
-    ('graphs', 'agreement'),
+    ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
     ('validation',),

@@ -172,6 +172,11 @@ class Strategy(ABC):
         """How many batches a training step takes; one of evaluation takes one for each tower."""
         return self.towers
 
+    @property
+    def side_by_side(self) -> int:
+        """How many training steps are under way at the same time."""
+        return 1
+
     @abstractmethod
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         """Sets device visibility and virtual devices on `proto`."""
