@@ -17,13 +17,13 @@ from deepspeech_training.checkpoints import CheckpointStore, RunState
 from deepspeech_training.config import Config
 from deepspeech_training.data.order import epoch_order
 from deepspeech_training.data.pipeline import InputPipeline
-from deepspeech_training.epoch_totals import EpochTotals, SampleRange
 from deepspeech_training.errors import JobError, TrainingDivergedError, TrainingInterruptedError
 from deepspeech_training.graphs import next_step
 from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
+from deepspeech_training.totals import EpochTotals, Pace, SampleRange
 
 NAMES_SHOWN = 5
 """How many files with a bad loss one log line names."""
@@ -136,14 +136,12 @@ class TrainingLoop:
         first = (epoch << 32) + state.rows_done // data.train_batch_size  # no two batches have the same number
         shard = self._start(order[state.rows_done :], data.train_batch_size, training=True, first=first)
         with self._progress(label, len(shard.rows)) as bar:
-            started = time.monotonic()
+            pace = Pace(self._strategy.side_by_side)
             while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
-                now = time.monotonic()
                 totals.add(result)
                 self._count(result, totals)
-                self._after_training_step(result, now - started)
+                self._after_training_step(result, pace.add(result))
                 bar.advance(result.count + len(result.bad_names), loss=totals.loss)
-                started = now
         state.train_loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
         if totals.overflows:
@@ -174,10 +172,10 @@ class TrainingLoop:
         due = self._writer.enabled and (self._state.step + 1) % self._config.report.summary_steps == 0
         return (lambda ops: ops.summary) if due else None
 
-    def _after_training_step(self, result: StepResult, seconds: float) -> None:
+    def _after_training_step(self, result: StepResult, rates: dict[str, float]) -> None:
         state = self._state
         if result.applied and self._writer.enabled:
-            self._writer.scalars('train', state.step, self._step_scalars(result, seconds))
+            self._writer.scalars('train', state.step, self._step_scalars(result) | rates)
             if result.fetched is not None:
                 self._writer.serialized('train', state.step, result.fetched)
         diverged = not result.overflowed and self._bad_steps.update(result.applied)
@@ -215,13 +213,10 @@ class TrainingLoop:
             )
         self._store.check()
 
-    def _step_scalars(self, result: StepResult, seconds: float) -> dict[str, float]:
+    def _step_scalars(self, result: StepResult) -> dict[str, float]:
         return {
             'step_loss': result.loss_sum / result.count if result.count else math.nan,
             'gradient_norm': result.gradient_norm,
-            'examples_per_second': result.count / seconds,
-            'audio_seconds_per_second': result.totals['audio_seconds'] / seconds,
-            'input_wait_share': result.totals['wait_seconds'] / seconds,
             **result.measures,
         }
 

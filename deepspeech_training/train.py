@@ -17,7 +17,6 @@ from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Res
 from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
-from deepspeech_training.epoch_totals import SampleRange
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
 from deepspeech_training.graphs import (
     geometry,
@@ -33,6 +32,7 @@ from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.totals import SampleRange
 
 
 def create_optimizer(

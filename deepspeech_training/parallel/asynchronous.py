@@ -56,6 +56,10 @@ class AsyncStrategy(HybridStrategy):
     def batches_a_step(self) -> int:
         return 1
 
+    @property
+    def side_by_side(self) -> int:
+        return self.towers
+
     def build(
         self,
         next_batch: NextBatch,

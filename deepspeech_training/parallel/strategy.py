@@ -190,6 +190,11 @@ class Strategy(ABC):
         """The same over all processes."""
         return self.batches_a_step * self.world_size
 
+    @property
+    def side_by_side(self) -> int:
+        """How many training steps are under way at the same time."""
+        return 1
+
     @abstractmethod
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         """Sets device visibility and virtual devices on `proto`."""

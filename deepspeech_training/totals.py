@@ -1,9 +1,10 @@
-"""What the passes over data sets add up to."""
+"""What the passes over data sets are, what their steps add up to, and how fast they are."""
 
 from __future__ import annotations
 
 import math
 import time
+from collections import deque
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -51,3 +52,27 @@ class EpochTotals:
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.started
+
+
+class Pace:
+    """What the last steps did in a second: as many steps as are under way side by side.
+
+    Those end at any time, two at once perhaps: the time between one result and the next would say nothing.
+    """
+
+    def __init__(self, side_by_side: int) -> None:
+        self._times = deque([time.monotonic()], maxlen=side_by_side)
+        self._steps: deque[tuple[int, float, float]] = deque(maxlen=side_by_side)
+
+    def add(self, result: StepResult) -> dict[str, float]:
+        """The rates, and the share of the time for which the input had no batch ready, with this step as the last."""
+        now = time.monotonic()
+        seconds = max(now - self._times[0], 1e-9)
+        self._times.append(now)
+        self._steps.append((result.count, result.totals['audio_seconds'], result.totals['wait_seconds']))
+        counts, audio, waits = (math.fsum(values) for values in zip(*self._steps, strict=True))
+        return {
+            'examples_per_second': counts / seconds,
+            'audio_seconds_per_second': audio / seconds,
+            'input_wait_share': min(1.0, waits / seconds),
+        }
