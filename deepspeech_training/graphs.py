@@ -26,8 +26,14 @@ from deepspeech_training.text.alphabet import Alphabet
 
 
 def geometry(config: Config, alphabet: Alphabet) -> Geometry:
-    """The sizes a checkpoint must have."""
-    return Geometry(config.model.n_hidden, alphabet.size, alphabet.path)
+    """What a checkpoint must have been trained with."""
+    features = {
+        'audio_sample_rate': config.features.sample_rate,
+        'feature_win_len': config.features.window_ms,
+        'feature_win_step': config.features.step_ms,
+        'feature_backend': config.features.backend,
+    }
+    return Geometry(config.model.n_hidden, alphabet.size, alphabet.path, tuple(alphabet.labels), features)
 
 
 def chosen_lstm(config: Config) -> str:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 
 from deepspeech_training.errors import CheckpointError
 
@@ -14,11 +15,44 @@ CUDNN_SLOTS = 'cudnn_lstm/opaque_kernel'
 
 @dataclass(frozen=True)
 class Geometry:
-    """What the flags say about the sizes in a checkpoint, for messages."""
+    """What the flags say about the model in a checkpoint: for messages, and kept with each checkpoint.
+
+    `labels`: the characters, in order. `features`: by flag, the settings that MFCCs depend on.
+    """
 
     n_hidden: int
     alphabet_size: int
     alphabet_path: str
+    labels: tuple[str, ...] = ()
+    features: Mapping[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """What a checkpoint keeps of it."""
+        return {'n_hidden': self.n_hidden, 'alphabet': list(self.labels), 'features': dict(self.features)}
+
+
+def check_description(path: str, description: Mapping[str, Any], geometry: Geometry) -> None:
+    """Raises `CheckpointError` when a checkpoint was trained on other features, or its characters are others.
+
+    `description` is what `Geometry.to_json` gave then; what it does not have is not compared.
+    """
+    differ = [
+        f'it was trained with --{flag}={there}, and here it is {geometry.features[flag]}'
+        for flag, there in dict(description.get('features') or {}).items()
+        if flag in geometry.features and there != geometry.features[flag]
+    ]
+    labels = list(description.get('alphabet') or geometry.labels)
+    if geometry.labels and len(labels) == len(geometry.labels) and labels != list(geometry.labels):
+        place = next(n for n, (a, b) in enumerate(zip(labels, geometry.labels, strict=True)) if a != b)
+        differ.append(
+            f'its alphabet has the same size but other characters than {geometry.alphabet_path}: number {place + 1} '
+            f'is {labels[place]!r} there and {geometry.labels[place]!r} here'
+        )
+    if differ:
+        raise CheckpointError(
+            f'checkpoint {path} does not fit: {"; ".join(differ)}. Use the settings it was trained with, or '
+            'another directory'
+        )
 
 
 def missing_variables(path: str, wanted: Shapes, weights: set[str], there: Shapes, geometry: Geometry) -> list[str]:

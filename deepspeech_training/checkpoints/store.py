@@ -10,7 +10,7 @@ from typing import Any
 import tensorflow as tf
 
 from deepspeech_training import log
-from deepspeech_training.checkpoints.fitting import Geometry, is_from_cudnn, missing_variables
+from deepspeech_training.checkpoints.fitting import Geometry, check_description, is_from_cudnn, missing_variables
 from deepspeech_training.checkpoints.folder import (
     BEST,
     LAST,
@@ -177,6 +177,7 @@ class CheckpointStore:
             )
 
     def _restore(self, session: tf.compat.v1.Session, found: Found) -> None:
+        check_description(found.path, (read_state(found) or {}).get('model') or {}, self._geometry)
         there = read_shapes(found.path)
         left_out = {'learning_rate'} if self._config.force_initialize_learning_rate else set()
         wanted = {name: shape for name, shape in self._variables.shapes.items() if name not in left_out}
@@ -196,7 +197,7 @@ class CheckpointStore:
         values = self._variables.read(session)
         if not write_it:
             return ''
-        document = {'run': state.to_json(), **self._description}
+        document = {'run': state.to_json(), 'model': self._geometry.to_json(), **self._description}
 
         def write() -> None:
             found = commit(

@@ -29,6 +29,7 @@ class Model:
         layer_norm: bool = False,
         training: bool = True,
         value: float = 0.0,
+        geometry: Geometry | None = None,
     ) -> None:
         tfv1.disable_v2_behavior()
         with tf.Graph().as_default() as graph:
@@ -45,7 +46,7 @@ class Model:
                 step = tfv1.train.get_or_create_global_step()
                 self.train_op = tfv1.train.AdamOptimizer(self.learning_rate).minimize(loss, global_step=step)
             self.weight = weights[0]
-            self.store = CheckpointStore(config, Geometry(n_hidden, alphabet_size, 'some/alphabet.txt'))
+            self.store = CheckpointStore(config, geometry or Geometry(n_hidden, alphabet_size, 'some/alphabet.txt'))
             self.session = tfv1.Session(graph=graph)
 
     def value(self) -> float:
@@ -59,8 +60,10 @@ def config(tmp_path: Path) -> CheckpointConfig:
     return CheckpointConfig(load_dir=str(tmp_path / 'c'), save_dir=str(tmp_path / 'c'))
 
 
-def trained(config: CheckpointConfig, value: float = 0.0, **sizes: int | bool) -> Model:
-    model = Model(config, value=value, **sizes)  # type: ignore[arg-type]
+def trained(
+    config: CheckpointConfig, value: float = 0.0, geometry: Geometry | None = None, **sizes: int | bool
+) -> Model:
+    model = Model(config, value=value, geometry=geometry, **sizes)  # type: ignore[arg-type]
     model.store.restore_for_training(model.session)
     return model
 
@@ -311,3 +314,19 @@ def test_what_interrupted_writing_left_is_removed(config: CheckpointConfig) -> N
     os.utime(folder / 'train-0.index', (1e9, 1e9))
     assert trained(config).value() == 3.0
     assert {path.name for path in folder.iterdir()} == {*old, 'train-0.index'}
+
+
+def test_other_features_or_characters_are_named_before_anything_is_read(config: CheckpointConfig) -> None:
+    """Of the same sizes: nothing but the description beside the checkpoint tells."""
+    labels = ('a', 'b', 'c')
+    features = {'feature_win_len': 32, 'feature_backend': 'tensorflow'}
+    geometry = Geometry(4, 3, 'some/alphabet.txt', labels, features)
+    model = trained(config, geometry=geometry)
+    saved(model, 1)
+    assert trained(config, geometry=geometry).value() == 0.0
+    other_order = replace(geometry, labels=('a', 'c', 'b'))
+    with pytest.raises(CheckpointError, match=r"train-1.*some/alphabet\.txt: number 2 is 'b' there and 'c' here"):
+        trained(config, geometry=other_order)
+    other_features = replace(geometry, features={'feature_win_len': 20, 'feature_backend': 'tensorflow'})
+    with pytest.raises(CheckpointError, match='--feature_win_len=32, and here it is 20'):
+        trained(config, geometry=other_features)
