@@ -6,7 +6,8 @@ The defaults are DeepSpeech 0.9's. `validation.validate` says whether the values
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
 
 N_INPUT = 26
 """MFCC coefficients a frame."""
@@ -182,6 +183,21 @@ class ExportConfig:
     min_ds_version: str = ''
     max_ds_version: str = ''
     description: str = ''
+
+
+def changed_settings(config: Config) -> dict[str, Any]:
+    """The attributes, like `model.n_hidden`, that do not have their default, and their values."""
+    changed: dict[str, Any] = {}
+    for group in fields(Config):
+        value, default = getattr(config, group.name), getattr(Config(), group.name)
+        if not is_dataclass(value):
+            changed |= {group.name: value} if value != default else {}
+            continue
+        for member in fields(value):
+            name = member.name
+            if getattr(value, name) != getattr(default, name):
+                changed[f'{group.name}.{name}'] = getattr(value, name)
+    return changed
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState
-from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig
+from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig, changed_settings
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
@@ -131,7 +131,12 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     with tf.Graph().as_default() as graph:
         updates = config.schedule.epochs * updates_an_epoch(config, strategy, train_range.count)
         operations = build_graph(config, strategy, samples, alphabet, updates)
-        store = CheckpointStore(config.checkpoints, geometry(config, alphabet), GraphVariables(strategy.sharded_slots))
+        store = CheckpointStore(
+            config.checkpoints,
+            geometry(config, alphabet),
+            GraphVariables(strategy.sharded_slots),
+            {'settings': changed_settings(config)},
+        )
         with make_session(strategy) as session, Interrupts() as interrupts:
             restored = restore_everywhere(strategy, store, session, training=True)
             graph.finalize()
