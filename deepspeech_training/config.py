@@ -130,6 +130,8 @@ class CheckpointConfig:
     checkpoint_steps: int = 0  # updates; 0: by time only
     max_to_keep: int = 5
     force_initialize_learning_rate: bool = False
+    drop_source_layers: int = 0  # of the last layers, not loaded
+    load_cudnn: bool = False
 
 
 @dataclass(frozen=True)

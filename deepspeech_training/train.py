@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
+import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -153,11 +154,12 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
 
 def first_state(restored: Restored | None, data: str) -> RunState:
     """Where a run begins that continues `restored`, with training samples of the digest `data`."""
-    if restored is None:
-        return RunState(data=data)
+    new = RunState(run=uuid.uuid4().hex, data=data)
+    if restored is None or restored.is_source:
+        return new
     if restored.state is None:
         log.info(f'{restored.path} does not say how many epochs are done: --epochs counts from here')
-        return RunState(data=data)
+        return new
     state = restored.state
     if state.data != data and state.rows_done:
         log.warn(

@@ -83,6 +83,7 @@ RANGES: dict[str, tuple[str, Range]] = {
     'grad_clip_norm': ('parallel.grad_clip_norm', Range(at_least=0)),
     'max_bad_steps': ('schedule.max_bad_steps', COUNT),
     'checkpoint_secs': ('checkpoints.checkpoint_secs', COUNT_OR_NONE),
+    'drop_source_layers': ('checkpoints.drop_source_layers', Range(at_least=0, at_most=5)),
     'checkpoint_steps': ('checkpoints.checkpoint_steps', COUNT_OR_NONE),
     'max_to_keep': ('checkpoints.max_to_keep', COUNT),
     'cpu_towers': ('parallel.cpu_towers', Range(at_least=0, at_most=256)),

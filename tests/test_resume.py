@@ -52,6 +52,7 @@ def result_of(config: Config) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
 def assert_same_run(ours: Config, theirs: Config) -> None:
     values, state = result_of(ours)
     expected, expected_state = result_of(theirs)
+    assert state.pop('run') != expected_state.pop('run')  # each training has a name of its own
     assert state == expected_state
     assert values.keys() == expected.keys()
     for name, value in values.items():

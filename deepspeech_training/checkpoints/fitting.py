@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from deepspeech_training.errors import CheckpointError
 
 Shapes = Mapping[str, Sequence[int]]
+LAYERS = ('layer_1', 'layer_2', 'layer_3', 'cudnn_lstm', 'layer_5', 'layer_6')
+"""The variables of each layer begin with its name."""
+
 CUDNN_SLOTS = 'cudnn_lstm/opaque_kernel'
 """Adam's moments in checkpoints of DeepSpeech that trained with CuDNN are kept for its one opaque parameter."""
 
@@ -67,6 +70,12 @@ def missing_variables(path: str, wanted: Shapes, weights: set[str], there: Shape
     _check_weights(path, sorted(weights.intersection(missing)), there)
     _check_shapes(path, {name: wanted[name] for name in wanted if name in there}, there, geometry)
     return sorted(missing)
+
+
+def dropped_variables(names: Iterable[str], layers: int) -> set[str]:
+    """Those of the last `layers` layers, with their moments: exactly these, by the first part of their names."""
+    dropped = LAYERS[len(LAYERS) - layers :]
+    return {name for name in names if name.split('/', 1)[0] in dropped}
 
 
 def is_from_cudnn(there: Shapes) -> bool:

@@ -66,7 +66,7 @@ def named_checkpoints(folder: str, kind: Kind) -> list[Found]:
     try:
         with open(path, encoding='utf-8') as file:
             lines = re.findall(r'^\s*(\w+)\s*:\s*"((?:[^"\\]|\\.)*)"', file.read(), re.MULTILINE)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
     except UnicodeDecodeError:
         lines = []
@@ -145,6 +145,15 @@ def read_state(found: Found) -> dict[str, Any] | None:
     return state
 
 
+def run_of(found: Found) -> str | None:
+    """The name of the training that wrote a checkpoint; None where DeepSpeech did, or its state is damaged."""
+    try:
+        state = read_state(found)
+        return None if state is None else str(state['run']['run'])
+    except (CheckpointError, KeyError, TypeError):
+        return None
+
+
 def checksum_of(path: str) -> int:
     """CRC-32 of a file."""
     checksum = 0
@@ -159,7 +168,7 @@ def commit(
 ) -> Found:
     """Adds a checkpoint; returns it. `write` is given a prefix and writes the two files of tensors.
 
-    Then removes those of its series beyond `max_to_keep`.
+    Then removes those of its series beyond `max_to_keep` that the same training has written.
 
     Raises `CheckpointError`: nothing of the new checkpoint is left, and what was there before is as it was.
     """
@@ -179,7 +188,8 @@ def commit(
                 _remove(path)
             raise
     for old in dropped:
-        _remove(old.path)
+        if run_of(old) == state['run']['run']:
+            _remove(old.path)
     return found
 
 

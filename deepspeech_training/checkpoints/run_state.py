@@ -12,10 +12,12 @@ from typing import Any
 class RunState:
     """Kept as JSON in a file beside the checkpoint's: DeepSpeech would trip over variables it does not know.
 
+    `run`: a name of this training, from its first start on; checkpoints of others may be in the same folder.
     `epoch` (from 0) is under way; `rows_done` samples of its order were used, with these sums of losses.
     `step`: updates since the start. `data`: a digest of the training samples, whose order `rows_done` counts in.
     """
 
+    run: str = ''
     epoch: int = 0
     rows_done: int = 0
     loss_sum: float = 0.0

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import tensorflow as tf
 
 from deepspeech_training import log
-from deepspeech_training.checkpoints.fitting import Geometry, check_description, is_from_cudnn, missing_variables
+from deepspeech_training.checkpoints.fitting import (
+    Geometry,
+    check_description,
+    dropped_variables,
+    is_from_cudnn,
+    missing_variables,
+)
 from deepspeech_training.checkpoints.folder import (
     BEST,
     LAST,
@@ -20,6 +26,7 @@ from deepspeech_training.checkpoints.folder import (
     named_checkpoints,
     read_state,
     remove_leftovers,
+    run_of,
     what_is_wrong,
 )
 from deepspeech_training.checkpoints.run_state import RunState
@@ -35,10 +42,14 @@ TRAINING_ORDER: dict[str, tuple[Kind, ...]] = {'auto': (LAST, BEST), 'last': (LA
 
 @dataclass(frozen=True)
 class Restored:
-    """What training continues from; `state` is None where DeepSpeech wrote the checkpoint."""
+    """What training continues from.
+
+    `state` is None where DeepSpeech wrote the checkpoint. `is_source`: a new training begins with these weights.
+    """
 
     path: str
     state: RunState | None
+    is_source: bool = False
 
 
 class CheckpointStore:
@@ -95,9 +106,13 @@ class CheckpointStore:
             log.info('Starting from new, random weights')
             self._warn_of_earlier_run()
             return None
-        self._restore(session, found)
-        log.info(f'Continuing from checkpoint {found.path}')
-        return Restored(found.path, _run_state(found))
+        is_source = self._is_source(found)
+        self._restore(session, found, is_source=is_source)
+        if is_source:
+            log.info(f'A new training begins with the weights of {found.path}')
+        else:
+            log.info(f'Continuing from checkpoint {found.path}')
+        return Restored(found.path, _run_state(found), is_source)
 
     def restore_for_evaluation(self, session: tf.compat.v1.Session) -> str:
         """Loads the weights for testing, inference or export; returns the checkpoint's path.
@@ -150,14 +165,37 @@ class CheckpointStore:
         return named_checkpoints(folder, kind) if folder else []
 
     def _find_for_training(self) -> Found | None:
-        mode = self._config.load_train
-        found = [c for kind in TRAINING_ORDER[mode] for c in self._named(self._config.load_dir, kind)]
-        if mode == 'auto':  # the newest, and of those of one step the last one
-            found.sort(key=lambda each: each.step, reverse=True)
+        mode, load_dir, save_dir = self._config.load_train, self._config.load_dir, self._config.save_dir
+        found = [c for kind in TRAINING_ORDER[mode] for c in self._named(load_dir, kind)]
+        if mode == 'auto':
+            own = [] if save_dir == load_dir else self._newest_first(save_dir)
+            found = own or self._newest_first(load_dir)
         whole = _first_whole(found)
         if whole is None:
             self._complain_of_missing(mode)
         return whole
+
+    def _newest_first(self, folder: str) -> list[Found]:
+        """The last checkpoints and the best one of one training by step, of those of one step the last one first.
+
+        The best one may be of a training before the one that wrote the last.
+        """
+        last, best = self._named(folder, LAST), self._named(folder, BEST)
+        if last:
+            best = [found for found in best if run_of(found) == run_of(last[0])]
+        return sorted([*last, *best], key=lambda found: found.step, reverse=True)
+
+    def _is_source(self, found: Found) -> bool:
+        """Whether `found` is not of the training that goes on, but what a new one begins with."""
+        if os.path.dirname(found.path) != self._config.save_dir:
+            return True
+        if not self._config.drop_source_layers or self._config.load_dir != self._config.save_dir:
+            return False
+        try:  # layers were dropped when this training began, or are to be dropped now
+            settings = (read_state(found) or {}).get('settings') or {}
+        except CheckpointError:
+            settings = {}
+        return bool(settings.get('checkpoints.drop_source_layers', 0) != self._config.drop_source_layers)
 
     def _find_for_evaluation(self) -> Found | None:
         kinds = EVALUATION_ORDER[self._config.load_evaluate]
@@ -176,12 +214,22 @@ class CheckpointStore:
                 'from now on it names this run as its last and best; the older files stay'
             )
 
-    def _restore(self, session: tf.compat.v1.Session, found: Found) -> None:
-        check_description(found.path, (read_state(found) or {}).get('model') or {}, self._geometry)
+    def _restore(self, session: tf.compat.v1.Session, found: Found, *, is_source: bool = False) -> None:
+        drop = self._config.drop_source_layers if is_source else 0
+        geometry = replace(self._geometry, labels=()) if drop else self._geometry  # another alphabet may be wanted
+        check_description(found.path, (read_state(found) or {}).get('model') or {}, geometry)
         there = read_shapes(found.path)
-        left_out = {'learning_rate'} if self._config.force_initialize_learning_rate else set()
+        left_out = dropped_variables(self._variables.shapes, drop)
+        if left_out:
+            layers = sorted({name.split('/', 1)[0] for name in left_out})
+            log.info(f'--drop_source_layers={drop}: {", ".join(layers)} start anew')
+        if self._config.force_initialize_learning_rate:
+            left_out.add('learning_rate')
+        if is_source and os.path.dirname(found.path) != self._config.save_dir:
+            left_out.add('global_step')  # of another training; schedules begin with this one
         wanted = {name: shape for name, shape in self._variables.shapes.items() if name not in left_out}
-        missing = missing_variables(found.path, wanted, self._variables.weights, there, self._geometry)
+        weights = self._variables.weights - left_out
+        missing = missing_variables(found.path, wanted, weights, there, self._geometry)
         if missing:
             cudnn = " (it was trained with CuDNN's LSTM)" if is_from_cudnn(there) else ''
             log.warn(f'{found.path} does not have these variables, which start anew{cudnn}: {", ".join(missing)}')

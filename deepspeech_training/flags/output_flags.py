@@ -6,7 +6,6 @@ from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
 TFLITE = 'this version exports a frozen graph (.pb) only'
-TRANSFER = 'transfer to another alphabet is not part of this version'
 SCORER = 'decoding with a language model is not part of this version; beam search without one is (--beam_width)'
 TUNING = 'the search for the best language-model weights is not part of this version'
 
@@ -33,8 +32,9 @@ CHECKPOINTS = Group(
         Flag('checkpoint_steps', 'integer', 0, 'checkpoints.checkpoint_steps',
              'Updates between checkpoints, beside those by --checkpoint_secs; 0 for none.', needs=TRAIN),
         Flag('max_to_keep', 'integer', 5, 'checkpoints.max_to_keep', 'How many checkpoints are kept.', needs=TRAIN),
-        Flag('drop_source_layers', 'integer', 0, '',
-             'Start this many of the last layers anew instead of loading them.', later=TRANSFER),
+        Flag('drop_source_layers', 'integer', 0, 'checkpoints.drop_source_layers',
+             'Start this many of the last layers (1 to 5) anew instead of loading them, for another alphabet or '
+             'language.', needs=TRAIN),
     ),
 )
 

@@ -7,7 +7,6 @@ from deepspeech_training.flags.spec import Flag, Group
 
 CACHE = 'the feature cache is not part of this version'
 AUGMENTATION = 'augmentation is not part of this version'
-CUDNN_CONVERSION = 'the conversion of CuDNN checkpoints is not part of this version'
 BYTES = 'models that write bytes are not part of this version; give an alphabet with --alphabet_config_path'
 
 TRAIN, DEV, TEST = ('train_files',), ('dev_files',), ('test_files',)
@@ -197,8 +196,8 @@ DEVICES = Group(
              'Take GPU memory as it is needed instead of all at the start.'),
         Flag('log_placement', 'boolean', False, 'parallel.log_placement',
              'Write down on which device each operation runs.'),
-        Flag('load_cudnn', 'boolean', False, '',
-             'Read a checkpoint written with CuDNN\'s LSTM into a model that runs anywhere.', later=CUDNN_CONVERSION),
+        Flag('load_cudnn', 'boolean', False, 'checkpoints.load_cudnn',
+             'Allow for a checkpoint that DeepSpeech wrote with CuDNN\'s LSTM. It is recognised without it, too.'),
     ),
 )
 
