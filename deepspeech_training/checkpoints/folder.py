@@ -184,8 +184,11 @@ def commit(
             _sync_folder(folder)
             dropped = _add_to_state_file(folder, found, max_to_keep)
         except BaseException:
-            for path in (temporary, found.path):
-                _remove(path)
+            _remove(found.path)
+            for name in _names_in(folder):
+                if name.startswith(os.path.basename(temporary)):  # TensorFlow adds suffixes of its own meanwhile
+                    with contextlib.suppress(OSError):
+                        os.remove(os.path.join(folder, name))
             raise
     for old in dropped:
         if run_of(old) == state['run']['run']:
@@ -262,14 +265,11 @@ def _sync_folder(folder: str) -> None:
 def remove_leftovers(folder: str) -> list[str]:
     """Removes what interrupted writing has left behind; returns the names of the files.
 
-    These are files with temporary names, and checkpoints that got their names after the state file last changed,
-    so that it does not name them. Older checkpoints that it does not name belong to an earlier run, and stay.
+    These are files with temporary names, checkpoints that got their names after the state file last changed, and
+    those of the same training that it does not name any more. Checkpoints of earlier trainings stay.
     """
     removed = []
-    try:
-        names = os.listdir(folder)
-    except OSError:
-        return []
+    names = _names_in(folder)
     for name in names:
         if name.startswith(TEMPORARY) and not _is_being_written(name):
             removed.append(name)
@@ -285,11 +285,26 @@ def _unnamed(folder: str, kind: Kind, names: list[str]) -> list[str]:
     pattern = re.compile(rf'({kind.prefix}-\d+(?:-\d+)?)({"|".join(map(re.escape, (*SUFFIXES, STATE_SUFFIX)))})')
     try:
         changed = os.path.getmtime(os.path.join(folder, kind.state_file))
-        named = {os.path.basename(found.path) for found in named_checkpoints(folder, kind)}
+        named = named_checkpoints(folder, kind)
     except (OSError, CheckpointError):
         return []
-    matches = [match for match in map(pattern.fullmatch, names) if match and match[1] not in named]
-    return [match[0] for match in matches if os.path.getmtime(os.path.join(folder, match[0])) > changed]
+    known = {os.path.basename(found.path) for found in named}
+    run = run_of(named[0])
+
+    def is_left(match: re.Match[str]) -> bool:
+        if os.path.getmtime(os.path.join(folder, match[0])) > changed:
+            return True
+        return run is not None and run_of(Found(os.path.join(folder, match[1]), kind)) == run
+
+    unnamed = [match for match in map(pattern.fullmatch, names) if match and match[1] not in known]
+    return [match[0] for match in unnamed if is_left(match)]
+
+
+def _names_in(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
 
 
 def _is_being_written(name: str) -> bool:

@@ -17,13 +17,18 @@ SUFFIXES = ('.index', '.data-00000-of-00001')
 """A checkpoint's files: the table of its tensors, and their values."""
 
 
+WHERE_IN_THE_GRAPH = ('Graph execution error', 'Detected at', 'File "', 'Node: ', '[[', '(', 'Hint: ')
+"""Lines of TensorFlow's messages that say where something happened, and not what."""
+
+
 def write_tensors(prefix: str, values: Arrays) -> None:
     """Writes `values` as `prefix`.index and `prefix`.data-00000-of-00001, and waits until the disk has them.
 
-    May be called from any thread. Raises `CheckpointError`; what was written so far is left behind.
+    May be called from any thread. Raises `tf.errors.OpError` and `OSError`, of which `writing` makes errors for
+    users; what was written so far is left behind.
     """
     names = sorted(values)
-    with writing(prefix), tf.Graph().as_default(), tf.device('/cpu:0'):
+    with tf.Graph().as_default(), tf.device('/cpu:0'):
         tensors = [tf.compat.v1.placeholder(values[name].dtype, values[name].shape) for name in names]
         save = tf.raw_ops.SaveV2(prefix=prefix, tensor_names=names, shape_and_slices=[''] * len(names), tensors=tensors)
         proto = tf.compat.v1.ConfigProto(device_count={'GPU': 0}, inter_op_parallelism_threads=1)
@@ -69,6 +74,10 @@ def reason_of(error: Exception) -> str:
     """The line of TensorFlow's message that says what is wrong, after those that say where in the graph."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    telling = [line for line in lines if not line.startswith(('Graph execution error', 'Detected at', '[[', '('))]
-    return telling[0] if telling else type(error).__name__
+    text = error.message if isinstance(error, tf.errors.OpError) else str(error)
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    telling = [line for line in lines if not line.startswith(WHERE_IN_THE_GRAPH)]
+    if not telling:
+        return type(error).__name__
+    path, _, reason = telling[0].rpartition('; ')
+    return reason if path.startswith('/') else telling[0]  # the path is that of a temporary file
