@@ -101,8 +101,8 @@ def test_towers_that_do_not_wait_are_not_compared(case: Case) -> None:
     with ToyJob(strategy, ToyData.random(6), 1) as job:
         results = job.rest_of_epoch()
         assert 'slow' not in strategy.epoch_remark()
-    expected = {'hybrid': {'tower_0/seconds', 'averaging_seconds'}, 'sync': set(), 'async': {'staleness'}}[strategy.name]
-    assert all(set(each.measures) == expected for each in results)
+    expected = {'hybrid': {'tower_0/seconds', 'averaging_seconds'}, 'sync': set(), 'async': {'staleness'}}
+    assert all(set(each.measures) == expected[strategy.name] for each in results)
 
 
 def test_no_gradient_is_copied_for_the_clocks() -> None:
