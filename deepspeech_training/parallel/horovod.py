@@ -260,8 +260,8 @@ def _start_horovod() -> None:
     if launch.variable and hvd.size() != launch.size:
         raise FlagError(
             f'--horovod: {launch.size} processes were started ({launch.variable}={launch.size}), but Horovod counts '
-            f'{hvd.size()}. It was built {"with" if hvd.mpi_built() else "without"} MPI: '
-            'start the job with horovodrun --gloo, or build Horovod with MPI (bin/install_horovod.sh --rebuild)'
+            f'{hvd.size()}. It was built {"with" if hvd.mpi_built() else "without"} MPI: start the job with horovodrun '
+            '--gloo, or install MPI (libopenmpi-dev, openmpi-bin) and run bin/install_horovod.sh again'
         )
 
 
