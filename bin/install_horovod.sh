@@ -13,6 +13,7 @@
 set -euo pipefail
 
 readonly HOROVOD_VERSION=0.28.1
+readonly CHANGES=2  # version of what adapt_source does; with another one it is built anew
 readonly BUILD_PACKAGES=(setuptools wheel)
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly ROOT
@@ -135,12 +136,17 @@ build_jobs() {
 # Horovod 0.28.1 was written for TensorFlow up to 2.13 and Python up to 3.11.
 adapt_source() {
   local cmake=$1/horovod/tensorflow/CMakeLists.txt js_run=$1/horovod/runner/js_run.py
+  local gloo=$1/horovod/common/gloo/gloo_context.cc
   # The XLA operations use an interface that newer TensorFlow has not; this project does not use them.
   sed -i '/horovod\/tensorflow\/xla_mpi_ops\.cc/d' "$cmake"
   ! grep -q xla_mpi_ops "$cmake" || die "xla_mpi_ops.cc could not be taken out of $cmake"
   # Python 3.12 has no distutils.
   sed -i 's/^from distutils\.spawn import find_executable$/from shutil import which as find_executable/' "$js_run"
   ! grep -q distutils "$js_run" || die "distutils could not be taken out of $js_run"
+  # Gradients would go by the address of the host's name, not by the network that horovodrun found: Debian's hosts know
+  # their own name as 127.0.1.1, so that several hosts would not find together.
+  sed -i 's/^  assert(global_context\.IsEnabled());$/&\n  gloo_iface_ = global_context.gloo_iface_;/' "$gloo"
+  grep -q 'gloo_iface_ = global_context' "$gloo" || die "the network interface could not be set in $gloo"
 }
 
 # Builds the wheel in $1 (a new directory) with $2 compiler processes and leaves it in $1/wheel.
@@ -200,7 +206,7 @@ main() {
     die "'$PYTHON' has no TensorFlow. Install it first: pip install -e '.[cpu]' (or '.[cuda]')."
   read -r TF_NAME TF_VERSION PY_TAG MACHINE SITE <<<"$environment"
   choose_transports
-  KEY=$TF_NAME-$TF_VERSION-$PY_TAG-$MACHINE-$TRANSPORTS
+  KEY=$TF_NAME-$TF_VERSION-$PY_TAG-$MACHINE-$TRANSPORTS-$CHANGES
   CACHE=${XDG_CACHE_HOME:-~/.cache}/deepspeech-training/horovod/$KEY
   local marker=$SITE/horovod/built_for.txt wheels reason
   if ! $REBUILD && [ -e "$marker" ] && [ "$(cat "$marker")" = "$KEY" ]; then

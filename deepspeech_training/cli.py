@@ -35,7 +35,8 @@ EXIT_INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 def main(args: Sequence[str] | None = None) -> int:
     """Runs the program on `args`, the command line without the program's name; returns its exit status.
 
-    0: done. 2: something the user can put right. 3: the loss was not finite for too long. 130: interrupted.
+    0: done. 1: another rank of the job is gone. 2: something the user can put right. 3: the loss was not finite for too
+    long. 130: interrupted.
     Any other exception is a bug and keeps its traceback.
     """
     launch = find_launch()
@@ -52,15 +53,21 @@ def main(args: Sequence[str] | None = None) -> int:
         sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            _say_who_ends(launch, error)
             raise
         log.error(f'{error.filename or "output"}: {error.strerror}; make room and start again')
         sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - what could not be written would fail again at exit
         return UserError.exit_status
     except Exception as error:
-        if launch.of_several:  # whose traceback follows is not in it
-            log.error(f'ended by {type(error).__name__}: {error}')
+        _say_who_ends(launch, error)
         raise
     return EXIT_OK
+
+
+def _say_who_ends(launch: Launch, error: Exception) -> None:
+    """In a job of several: the traceback that follows does not say whose it is."""
+    if launch.of_several:
+        log.error(f'ended by {type(error).__name__}: {error}')
 
 
 def _set_up_log(launch: Launch, level: int) -> None:

@@ -53,8 +53,9 @@ def with_compute_type(config: Config, strategy: Strategy | None = None) -> Confi
     if strategy is not None and 'float16' in strategy.all_gather(chosen):
         chosen = 'float16'  # which is on every GPU
     if strategy is None or strategy.is_chief:
-        but = '; those of the LSTM (block) in float32' if chosen_lstm(config) == 'block' else ''
-        log.info(f'Mixed precision: products in {chosen}{but}')
+        lstm = chosen_lstm(config)
+        in_float32 = lstm == 'block' or (lstm, chosen) == ('cudnn', 'bfloat16')
+        log.info(f'Mixed precision: products in {chosen}' + (f'; the LSTM ({lstm}) in float32' if in_float32 else ''))
     return replace(config, model=replace(config.model, compute_type=chosen))
 
 

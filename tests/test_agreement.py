@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -11,7 +12,9 @@ import pytest
 
 from deepspeech_training import log
 from deepspeech_training.agreement import MAY_DIFFER, check_data_together, settings
+from deepspeech_training.audio.reading import AudioInfo, audio_info
 from deepspeech_training.config import Config
+from deepspeech_training.data import probing
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.errors import DataError, FlagError, JobError
 from deepspeech_training.text.alphabet import Alphabet
@@ -66,6 +69,19 @@ def test_ranks_that_agree_have_the_same_data(config: Config, capsys: pytest.Capt
     assert all(isinstance(result, DataSets) for result in results)
     assert results == [results[0]] * RANKS
     assert 'I Horovod: 3 processes (2 on node0, 1 on node1), learning rate x 1' in capsys.readouterr().err.splitlines()
+
+
+def test_the_ranks_of_a_host_open_each_audio_file_once(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+
+    def slowly(path: str) -> AudioInfo:
+        opened.append(path)
+        time.sleep(0.05)
+        return audio_info(path)
+
+    monkeypatch.setattr(probing, 'audio_info', slowly)
+    assert all(isinstance(result, DataSets) for result in together(lambda _: config))
+    assert len(opened) == len(set(opened)) == 10
 
 
 def test_what_each_rank_may_have_for_itself(config: Config, tmp_path: Path) -> None:

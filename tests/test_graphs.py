@@ -65,7 +65,7 @@ def test_what_is_said(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCapture
         compute_type(ModelConfig(compute_type='auto', lstm='block'))
     assert [record.message for record in caplog.records] == [
         'Mixed precision: products in bfloat16',
-        'Mixed precision: products in bfloat16; those of the LSTM (block) in float32',
+        'Mixed precision: products in bfloat16; the LSTM (block) in float32',
     ]
 
 

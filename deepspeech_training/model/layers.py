@@ -30,12 +30,17 @@ def weights_and_bias(name: str, n_inputs: int, units: int, seed: int | None) -> 
     from 0 (the first coefficient above all), and a unit would start as always or as never active.
     """
 
+    drawn: list[tf.Tensor] = []  # not to be had from the variable where a strategy hands out its value instead
+
+    def draw(shape: Sequence[int], dtype: tf.DType, **_: Any) -> tf.Tensor:
+        drawn.append(uniform_for_relu(derived_seed(seed, f'{name}/weights'))(shape, dtype))
+        return drawn[0]
+
     def against_mean(shape: Sequence[int], dtype: tf.DType, **_: Any) -> tf.Tensor:
-        return -tf.linalg.matvec(weights.initial_value, tf.tile(typical, [WINDOW]), transpose_a=True)
+        return -tf.linalg.matvec(drawn[0], tf.tile(typical, [WINDOW]), transpose_a=True)
 
     with tfv1.variable_scope(name, reuse=tfv1.AUTO_REUSE):
-        initializer = uniform_for_relu(derived_seed(seed, f'{name}/weights'))
-        weights = variable_on_cpu('weights', [n_inputs, units], initializer)
+        weights = variable_on_cpu('weights', [n_inputs, units], draw)
         typical = tf.constant(TYPICAL_MFCCS + (0.0,) * (N_INPUT - len(TYPICAL_MFCCS)))
         bias = variable_on_cpu('bias', [units], against_mean if name == 'layer_1' else tfv1.zeros_initializer())
     return weights, bias

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 import pickle
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -15,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from deepspeech_training import log
 from deepspeech_training.config import ParallelConfig
 from deepspeech_training.errors import FlagError, JobError
 from deepspeech_training.launch import find_launch
@@ -34,6 +36,9 @@ SETTINGS = {
     'HOROVOD_GLOO_TIMEOUT_SECONDS': '120',
 }
 """Environment variables of Horovod that have a value here unless the user gave one."""
+
+SECONDS_UNTIL_TOLD = 20.0
+"""How long a rank waits for the others without a word."""
 
 
 class HorovodStrategy(HybridStrategy):
@@ -243,16 +248,20 @@ def _start_horovod() -> None:
     """Raises `FlagError` when Horovod does not see the processes that the launcher started, and `JobError`."""
     for name, value in SETTINGS.items():
         os.environ.setdefault(name, value)
+    waiting = threading.Timer(SECONDS_UNTIL_TOLD, log.warn, ['Waiting for the other ranks to start'])
+    waiting.start()
     try:
         hvd.init()
     except (ValueError, RuntimeError) as error:
         raise JobError(f'--horovod: the processes of this job did not find together: {error}') from error
+    finally:
+        waiting.cancel()
     launch = find_launch()
     if launch.variable and hvd.size() != launch.size:
         raise FlagError(
             f'--horovod: {launch.size} processes were started ({launch.variable}={launch.size}), but Horovod counts '
-            f'{hvd.size()}. It was built {"with" if hvd.mpi_built() else "without"} MPI: '
-            'start the job with horovodrun --gloo, or build Horovod with MPI (bin/install_horovod.sh --rebuild)'
+            f'{hvd.size()}. It was built {"with" if hvd.mpi_built() else "without"} MPI: start the job with horovodrun '
+            '--gloo, or install MPI (libopenmpi-dev, openmpi-bin) and run bin/install_horovod.sh again'
         )
 
 

@@ -78,7 +78,7 @@ class TowerClocks:
         return compute
 
     def measure(self, ops: StepOps, outputs: Sequence[TowerOutput]) -> StepOps:
-        """`ops` with `timing` of the towers, when there are several, and of averaging."""
+        """`ops` with `timing` of each tower, of averaging, and of what several towers wait for each other."""
         # Where no process has all gradients, their norm is there when the parts are.
         averages = [gradient for gradient, _ in ops.gradients if gradient is not None] or [ops.gradient_norm]
         timing: dict[str, tf.Tensor] = {}
@@ -93,10 +93,10 @@ class TowerClocks:
             if len(self._devices) > 1:
                 timing[_WAITED] = _seconds(tf.reduce_mean(last - ends))
                 timing[_WHOLE] = _seconds(last - tf.reduce_min(starts))
-                seconds = tf.unstack(_seconds(ends - starts - tf.maximum(self._weighted - losses, 0.0)))
-                for tower, output in enumerate(outputs):
-                    busy = (output.count if output.samples is None else output.samples) > 0
-                    timing[seconds_of(self._first + tower)] = tf.where(busy, seconds[tower], math.nan)
+            seconds = tf.unstack(_seconds(ends - starts - tf.maximum(self._weighted - losses, 0.0)))
+            for tower, output in enumerate(outputs):
+                busy = (output.count if output.samples is None else output.samples) > 0
+                timing[seconds_of(self._first + tower)] = tf.where(busy, seconds[tower], math.nan)
         return replace(ops, timing=timing, measures=measures)
 
 
@@ -123,13 +123,15 @@ class Stragglers:
 
     def add(self, result: StepResult) -> StepResult:
         """Takes a step into account; returns it with the measures that are to be shown."""
-        if _WAITED not in result.measures:
-            return result
         measures = dict(result.measures)
-        waited, whole = measures.pop(_WAITED), measures.pop(_WHOLE)
         seconds = {name: value for name, value in measures.items() if name.endswith('/seconds')}
+        if not seconds:
+            return result
+        waited, whole = measures.pop(_WAITED, None), measures.pop(_WHOLE, 0.0)
         if not all(math.isfinite(value) for value in seconds.values()):
             return replace(result, measures={name: measures[name] for name in measures if name not in seconds})
+        if waited is None:  # one tower waits for nobody here
+            return result
         for name, value in seconds.items():
             self._seconds[name] = self._seconds.get(name, 0.0) + value
         self._steps += 1

@@ -39,6 +39,15 @@ def test_steps_without_times_are_left_alone() -> None:
     assert stragglers.remark() == ''
 
 
+def test_one_tower_waits_for_nobody() -> None:
+    one = StepResult(0.0, 1, [], {}, measures={'tower_3/seconds': 0.1})
+    filler = StepResult(0.0, 1, [], {}, measures={'tower_3/seconds': math.nan, 'averaging_seconds': 0.1})
+    stragglers = Stragglers()
+    assert stragglers.add(one) is one
+    assert stragglers.add(filler).measures == {'averaging_seconds': 0.1}
+    assert stragglers.remark() == ''
+
+
 def test_a_tower_with_filler_says_nothing() -> None:
     stragglers = Stragglers()
     assert stragglers.add(result(1.0, math.nan)).measures == {'learning_rate': 0.1}

@@ -282,7 +282,7 @@ from deepspeech_training import cli, epochs
 class Loop(epochs.TrainingLoop):
     def _after_training_step(self, *arguments):
         super()._after_training_step(*arguments)
-        if os.environ['HOROVOD_RANK'] == '1' and self._step > 60:
+        if os.environ['HOROVOD_RANK'] == '1' and self._state.step > 60:
             raise ZeroDivisionError('a bug')
 
 epochs.TrainingLoop = Loop

@@ -16,7 +16,11 @@ def cudnn_lstm(
     *,
     training: bool,
 ) -> tuple[tf.Tensor, LSTMState]:
-    """See `state.LSTM`. What lies between the frames has the type of `inputs` too, inside cuDNN."""
+    """See `state.LSTM`. Everything is computed in float16 for inputs of that type, in float32 for others.
+
+    TensorFlow's kernel for bfloat16 does nothing but convert to float32 and, also the parameters' gradients, back.
+    """
+    inputs = inputs if inputs.dtype == tf.float16 else tf.cast(inputs, tf.float32)
     frames, batch = tf.unstack(tf.shape(inputs)[:2])
     if lengths is None:
         lengths = tf.fill([batch], frames)
