@@ -20,6 +20,7 @@ from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.errors import JobError, TrainingDivergedError, TrainingInterruptedError
 from deepspeech_training.graphs import next_step
 from deepspeech_training.interrupts import Interrupts
+from deepspeech_training.parallel.loss_scale import LossScale, load_states, read_states
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
@@ -27,6 +28,9 @@ from deepspeech_training.totals import EpochTotals, Pace, SampleRange
 
 NAMES_SHOWN = 5
 """How many files with a bad loss one log line names."""
+
+LOSS_SCALES = 'loss_scales'
+"""Where `RunState.extra` has them."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,7 @@ class TrainingGraph:
     set_learning_rate: tf.Operation
     new_learning_rate: tf.Tensor
     global_step: tf.Variable
+    loss_scales: Sequence[LossScale] = ()
 
 
 class TrainingLoop:
@@ -72,6 +77,7 @@ class TrainingLoop:
         self._last_saved = time.monotonic()
         self._rows = 0
         state.step = int(session.run(graph.global_step))
+        load_states(state.extra.get(LOSS_SCALES), graph.loss_scales, session)
 
     def run(
         self, train_range: SampleRange, dev_ranges: Sequence[SampleRange], metrics_ranges: Sequence[SampleRange]
@@ -289,7 +295,9 @@ class TrainingLoop:
         with self._strategy.paused() as waiting:  # batches that changed the variables and were not counted yet
             step = int(self._session.run(self._graph.global_step))
             rows_done = self._rows_after(waiting) if waiting else self._state.rows_done
-            state = replace(self._state, step=step, rows_done=rows_done)
+            scales = read_states(self._graph.loss_scales, self._session)
+            extra = {LOSS_SCALES: scales} if scales else {}
+            state = replace(self._state, step=step, rows_done=rows_done, extra=extra)
             return save(self._session, state, write=self._strategy.writes_checkpoints)
 
     def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:

@@ -28,6 +28,7 @@ from deepspeech_training.graphs import (
     with_compute_type,
 )
 from deepspeech_training.interrupts import Interrupts
+from deepspeech_training.parallel.loss_scale import loss_scales
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
@@ -100,6 +101,7 @@ def build_graph(
         set_learning_rate=set_learning_rate,
         new_learning_rate=new_learning_rate,
         global_step=global_step,
+        loss_scales=loss_scales(),
     )
 
 

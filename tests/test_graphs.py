@@ -101,3 +101,7 @@ def test_training_finds_its_loss_scale(
     saved = tf.train.load_checkpoint(path)
     assert saved.get_tensor('global_step') == len(scales)
     assert not any('loss_scale' in name for name in saved.get_variable_to_shape_map())
+
+    run_training(replace(config, schedule=replace(config.schedule, epochs=7)))
+    resumed = list(scalars(folder, 'loss_scale').values())[len(scales) :]
+    assert resumed[0] == scales[-1]

@@ -8,6 +8,7 @@ derivatives allow: it is halved when they overflow, which skips the update, and 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -32,8 +33,7 @@ class LossScale:
     It follows from the gradients after they are summed up over towers and processes: so all processes decide alike.
 
     What it remembers is a local variable, which checkpoints do not have and no initializer needs to be run for: before
-    the first update of a session the scale is `INITIAL`. To go on exactly, `session.run` the `state` of each of
-    `loss_scales()` when a checkpoint is written, keep it in a file beside it, and `load` it after the restore.
+    the first update of a session the scale is `INITIAL`. `read_states` and `load_states` carry it to a later run.
     """
 
     value: tf.Tensor
@@ -79,6 +79,19 @@ def loss_scales() -> list[LossScale]:
     """Those of the default graph, in the order in which they were made; asynchronous towers have one each."""
     scales: list[LossScale] = tf.compat.v1.get_collection(COLLECTION)
     return scales
+
+
+def read_states(scales: Sequence[LossScale], session: tf.compat.v1.Session) -> list[list[float]]:
+    """The `state` of each, as JSON has it."""
+    return [state.tolist() for state in session.run([scale.state for scale in scales])]
+
+
+def load_states(states: Any, scales: Sequence[LossScale], session: tf.compat.v1.Session) -> None:
+    """Goes on from what `read_states` gave in another run; begins anew if that had other towers, or no scale."""
+    if not isinstance(states, list) or len(states) != len(scales):
+        return
+    for state, scale in zip(states, scales, strict=True):
+        scale.load(np.array(state, np.float32), session)
 
 
 def needed_loss_scale(outputs: Sequence[TowerOutput]) -> LossScale | None:

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -10,8 +13,10 @@ from deepspeech_training.parallel.loss_scale import (
     MAXIMUM,
     MINIMUM,
     LossScale,
+    load_states,
     loss_scales,
     needed_loss_scale,
+    read_states,
     scaled,
 )
 from deepspeech_training.parallel.strategy import TowerOutput
@@ -87,11 +92,13 @@ def test_a_later_session_can_go_on() -> None:
     first = Updates()
     first.happen(overflowed=True)
     first.happen(applied=True)
-    states = [first.session.run(scale.state) for scale in loss_scales()]
+    states = json.loads(json.dumps(read_states(loss_scales(), first.session)))
     with tf.compat.v1.Session() as session:
-        assert session.run(first.scale.state).tolist() == [INITIAL, 0.0]
-        for scale, state in zip(loss_scales(), states, strict=True):
-            scale.load(state, session)
+        of_other_runs: list[Any] = [None, [], states * 2]
+        for of_another_run in of_other_runs:
+            load_states(of_another_run, loss_scales(), session)
+            assert session.run(first.scale.state).tolist() == [INITIAL, 0.0]
+        load_states(states, loss_scales(), session)
         assert session.run(first.scale.state).tolist() == [INITIAL / 2, 1.0]
 
 

@@ -75,7 +75,7 @@ def test_it_learns_as_without_and_either_continues_the_other(folder: Path) -> No
 
     for name, flags in (('plain', (MIXED,)), ('mixed', ())):
         before = contents(folder, name)
-        said[name] = train(folder, name, f'{name}-continued', '--epochs=2', *flags)
+        said[name] = train(folder, name, f'{name}-continued', f'--epochs={EPOCHS + 2}', *flags)
         assert f'Continuing from checkpoint {folder / name}/train-{EPOCHS * 4}' in said[name]
         assert 'start anew' not in said[name]
         assert ('Mixed precision' in said[name]) == bool(flags)
