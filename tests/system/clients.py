@@ -27,9 +27,11 @@ class Client:
     requirement: str  # for pip
     python: str  # version
     script: str  # in this folder; takes a JSON object on standard input and prints one
+    beside: tuple[str, ...] = ()  # requirements that its own do not say
 
 
 DEEPSPEECH = Client('deepspeech==0.9.3', '3.7', 'deepspeech_client.py')
+TENSORFLOW_1 = Client('tensorflow==1.15.5', '3.7', 'tensorflow_1_client.py', ('protobuf<3.21', 'numpy<1.19'))
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def _install(client: Client, folder: Path) -> None:
     shutil.rmtree(folder, ignore_errors=True)
     for command in (
         [interpreter, '-m', 'venv', str(folder)],
-        [str(folder / 'bin' / 'python'), '-m', 'pip', 'install', '--quiet', client.requirement],
+        [str(folder / 'bin' / 'python'), '-m', 'pip', 'install', '--quiet', client.requirement, *client.beside],
     ):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
