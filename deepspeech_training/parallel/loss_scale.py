@@ -1,6 +1,6 @@
 """Dynamic loss scaling, for gradients that are computed in float16 (Micikevicius et al. 2018).
 
-Most derivatives are so small that float16 would round them to zero. So the backward pass starts from a number that is
+Many derivatives are so small that float16 would round them to zero. So the backward pass starts from a number that is
 larger by the scale, and the sums, which are float32, are divided by it. The scale is as large as the largest
 derivatives allow: it is halved when they overflow, which skips the update, and doubled when they have not for long.
 """
