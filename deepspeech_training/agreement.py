@@ -103,6 +103,9 @@ def rows_by_name(data_sets: DataSets) -> dict[str, Sequence[Sample]]:
 
 
 def _tell_who_takes_part(strategy: Strategy, config: Config, host: str) -> None:
+    if strategy.world_size == 1:
+        log.info('Horovod: this process is alone; horovodrun -np N python DeepSpeech.py ... starts N of them')
+        return
     hosts = Counter(strategy.all_gather(host))
     named = ', '.join(f'{count} on {name}' for name, count in hosts.items())
     towers = f' of {strategy.towers} towers' if strategy.towers > 1 else ''

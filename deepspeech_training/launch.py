@@ -11,6 +11,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -59,8 +60,8 @@ def find_launch(environment: Mapping[str, str] | None = None) -> Launch:
     return Launch(host=socket.gethostname())
 
 
-def end_with_launcher() -> None:
-    """Sends SIGTERM to this process when nobody reads its standard error any more.
+def end_with_launcher(seconds: float = 30.0) -> None:
+    """Sends SIGTERM to this process when nobody reads its standard error any more; ends it `seconds` later.
 
     A launcher that ends, or loses its connection, cannot end what it started on other hosts through ssh.
     """
@@ -68,11 +69,13 @@ def end_with_launcher() -> None:
         descriptor = sys.stderr.fileno()
     except (AttributeError, OSError, ValueError):  # there is none, or it is no file
         return
-    threading.Thread(target=_end_when_closed, args=(descriptor,), name='launcher', daemon=True).start()
+    threading.Thread(target=_end_when_closed, args=(descriptor, seconds), name='launcher', daemon=True).start()
 
 
-def _end_when_closed(descriptor: int) -> None:
+def _end_when_closed(descriptor: int, seconds: float) -> None:
     watched = select.poll()
     watched.register(descriptor, 0)  # errors and hang-ups are always told
     watched.poll()
     os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(seconds)  # for a checkpoint
+    os._exit(128 + signal.SIGTERM)  # it may wait for other ranks, or be far from the end of a dev set

@@ -180,19 +180,25 @@ def test_ranks_that_check_one_folder_do_not_disturb_each_other(tmp_path: Path) -
 
 
 ORPHAN = """
-import time
+import signal, sys, time
 from deepspeech_training import launch
-launch.end_with_launcher()
+if sys.argv[1] == 'patient':
+    signal.signal(signal.SIGTERM, lambda *_: print('told', flush=True))
+launch.end_with_launcher(seconds=1)
 print('started', flush=True)
 time.sleep(120)
 """
 
 
-def test_a_rank_ends_when_its_launcher_is_gone() -> None:
-    """Over ssh nothing else tells it: it is not killed, and may be waiting for other ranks that are alone too."""
+@pytest.mark.parametrize(('kind', 'status', 'output'), [('', -signal.SIGTERM, b''), ('patient', 143, b'told\n')])
+def test_a_rank_ends_when_its_launcher_is_gone(kind: str, status: int, output: bytes) -> None:
+    """Over ssh nothing else tells it: it is not killed, and may be waiting for other ranks that are alone too.
+
+    A training has some time to write a checkpoint.
+    """
     read, write = os.pipe()
     with subprocess.Popen(
-        [sys.executable, '-c', ORPHAN],
+        [sys.executable, '-c', ORPHAN, kind],
         stdout=subprocess.PIPE,
         stderr=write,
         env={**os.environ, 'PYTHONPATH': str(ROOT)},
@@ -202,4 +208,5 @@ def test_a_rank_ends_when_its_launcher_is_gone() -> None:
         assert process.stdout.readline() == b'started\n'
         assert process.poll() is None
         os.close(read)
-        assert process.wait(timeout=30) == -signal.SIGTERM
+        assert process.communicate(timeout=30)[0] == output
+        assert process.returncode == status
