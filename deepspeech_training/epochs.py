@@ -43,6 +43,8 @@ class TrainingGraph:
     learning_rate: tf.Variable
     set_learning_rate: tf.Operation
     new_learning_rate: tf.Tensor
+    set_first_step: tf.Operation
+    new_first_step: tf.Tensor
     global_step: tf.Variable
     loss_scales: Sequence[LossScale] = ()
 
@@ -77,6 +79,8 @@ class TrainingLoop:
         self._last_saved = time.monotonic()
         self._rows = 0
         state.step = int(session.run(graph.global_step))
+        state.first_step = state.step if state.first_step < 0 else state.first_step
+        session.run(graph.set_first_step, {graph.new_first_step: state.first_step})
         load_states(state.extra.get(LOSS_SCALES), graph.loss_scales, session)
 
     def run(

@@ -28,6 +28,7 @@ from deepspeech_training.graphs import (
     with_compute_type,
 )
 from deepspeech_training.interrupts import Interrupts
+from deepspeech_training.parallel.accumulation import local_variable
 from deepspeech_training.parallel.loss_scale import loss_scales
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.step import get_or_create_global_step
@@ -46,17 +47,15 @@ def create_optimizer(
     return adam(learning_rate=learning_rate, beta1=optimizer.beta1, beta2=optimizer.beta2, epsilon=optimizer.epsilon)
 
 
-def scheduled_learning_rate(
-    base: tf.Tensor, global_step: tf.Variable, schedule: ScheduleConfig, updates: int
-) -> tf.Tensor:
+def scheduled_learning_rate(base: tf.Tensor, done: tf.Tensor, schedule: ScheduleConfig, updates: int) -> tf.Tensor:
     """Float32 scalar: `base` times the schedule's factor for the next update, of `updates` in the whole run.
 
     Rises linearly over the first `lr_warmup_steps` updates; then constant, or half a period of a cosine (Loshchilov
-    and Hutter 2017) down to `lr_final_fraction` at the end of the run. It depends on `global_step` alone, so that a
-    resumed run continues where it was.
+    and Hutter 2017) down to `lr_final_fraction` at the end of the run. It depends on `done` alone, an int64 scalar,
+    the updates of this training so far, so that a resumed run continues where it was.
     """
     with tf.device('/cpu:0'), tf.compat.v1.name_scope('learning_rate_schedule'):
-        step = tf.cast(global_step.read_value(), tf.float64)
+        step = tf.cast(done, tf.float64)
         factor = tf.constant(1.0, tf.float64)
         warmup = schedule.lr_warmup_steps
         if schedule.lr_schedule == 'cosine':
@@ -82,8 +81,12 @@ def build_graph(
         )
         new_learning_rate = tf.compat.v1.placeholder(tf.float32, [], name='new_learning_rate')
         set_learning_rate = base.assign(new_learning_rate).op
+        first_step = local_variable('first_step', tf.TensorShape([]), tf.int64)
+        new_first_step = tf.compat.v1.placeholder(tf.int64, [], name='new_first_step')
+        set_first_step = first_step.assign(new_first_step).op
+        done = global_step.read_value() - first_step.read_value()
     learning_rate = scheduled_learning_rate(
-        base.read_value() * strategy.learning_rate_scale, global_step, config.schedule, updates
+        base.read_value() * strategy.learning_rate_scale, done, config.schedule, updates
     )
     step = strategy.build(
         pipeline.next_batch,
@@ -100,6 +103,8 @@ def build_graph(
         learning_rate=base,
         set_learning_rate=set_learning_rate,
         new_learning_rate=new_learning_rate,
+        set_first_step=set_first_step,
+        new_first_step=new_first_step,
         global_step=global_step,
         loss_scales=loss_scales(),
     )

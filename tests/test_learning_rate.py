@@ -102,3 +102,16 @@ def test_plateau_reductions_lower_a_schedule(tmp_path: Path) -> None:
     assert shown[1] == pytest.approx(base / 3, rel=1e-5)
     assert shown[2] == pytest.approx(base * 2 / 3, rel=1e-5)
     assert shown[max(shown)] == pytest.approx(base / 2, rel=1e-5)
+
+
+def test_a_training_that_begins_with_other_weights_begins_its_schedule(tmp_path: Path) -> None:
+    """Though its updates are counted on."""
+    first = toy_config(tmp_path / 'first', train=4, batch_size=2, epochs=1)
+    run_training(first)
+    second = toy_config(tmp_path / 'second', train=4, batch_size=2, epochs=1)
+    checkpoints = replace(second.checkpoints, load_dir=first.checkpoints.save_dir)
+    second = replace(second, checkpoints=checkpoints, schedule=replace(second.schedule, lr_warmup_steps=4))
+    run_training(second)
+    shown = scalars(Path(second.report.summary_dir) / 'train', 'learning_rate')
+    base = second.optimizer.learning_rate
+    assert shown == pytest.approx({3: base / 4, 4: base / 2}, rel=1e-5)

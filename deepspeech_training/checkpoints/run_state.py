@@ -14,7 +14,8 @@ class RunState:
 
     `run`: a name of this training, from its first start on; checkpoints of others may be in the same folder.
     `epoch` (from 0) is under way; `rows_done` samples of its order were used, with these sums of losses.
-    `step`: updates since the start. `data`: a digest of the training samples, whose order `rows_done` counts in.
+    `step`: updates so far, also those of a training that this one began with; `first_step`: those alone, -1 until it
+    has begun. `data`: a digest of the training samples, whose order `rows_done` counts in.
     """
 
     run: str = ''
@@ -23,6 +24,7 @@ class RunState:
     loss_sum: float = 0.0
     count: float = 0.0
     step: int = 0
+    first_step: int = -1
     best_loss: float = math.inf
     epochs_without_improvement: int = 0
     bad_steps_in_a_row: int = 0

@@ -225,8 +225,6 @@ class CheckpointStore:
             log.info(f'--drop_source_layers={drop}: {", ".join(layers)} start anew')
         if self._config.force_initialize_learning_rate:
             left_out.add('learning_rate')
-        if is_source and os.path.dirname(found.path) != self._config.save_dir:
-            left_out.add('global_step')  # of another training; schedules begin with this one
         wanted = {name: shape for name, shape in self._variables.shapes.items() if name not in left_out}
         weights = self._variables.weights - left_out
         missing = missing_variables(found.path, wanted, weights, there, self._geometry)
