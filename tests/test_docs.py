@@ -28,6 +28,13 @@ INSIDE = re.compile(r'(?:deepspeech_training|bin|doc|tests|requirements|data)/[\
 NO_FLAGS_OF_OURS = ('logdir', 'model', 'audio', 'name', 'noname')
 """Flags of tensorboard and of the deepspeech client; how flags are written in general."""
 
+LAUNCHERS = ('horovodrun', 'mpirun', 'srun')
+FLAGS_OF_LAUNCHERS = (
+    *('gloo', 'hostfile', 'verbose'),
+    *('input', 'mpi', 'nodelist', 'nodes', 'ntasks', 'output', 'requeue', 'signal', 'time'),
+)
+"""Those without a hyphen, which no flag of ours has."""
+
 MACHINE = re.compile(r'(?<![\w.])/(?:work|tmp|home|root|mnt|Users)/')
 
 
@@ -53,11 +60,12 @@ def code(text: str) -> str:
 
 
 def commands(program: str) -> list[tuple[str, str]]:
-    """Page and arguments of every command in a code block that runs `program` with Python."""
+    """Page and arguments of every command in a code block that runs `program` with Python, or has it run."""
+    launched = rf'(?:(?:exec )?(?:{"|".join(LAUNCHERS)}) .*?)?'
     found = []
     for page in PAGES:
         for line in code_blocks(read(page)):
-            match = re.match(rf'(?:\w+=\S+ )*\S*python3? {re.escape(program)}(?: (.*))?$', line)
+            match = re.match(rf'(?:\w+=\S+ )*{launched}\S*python3? {re.escape(program)}(?: (.*))?$', line)
             if match:
                 found.append((page, match[1] or ''))
     return found
@@ -75,7 +83,7 @@ def section(page: str, title: str) -> str:
 
 
 def flags_in(text: str) -> set[str]:
-    return set(re.findall(r'(?<![\w-])--([a-z]\w*)(?![\w*])', text))  # not `--export_*`
+    return set(re.findall(r'(?<![\w-])--([a-z]\w*)(?![\w*-])', text))  # not `--export_*`, nor `--cpu-bind`
 
 
 def rows_of_flags(title: str) -> set[str]:
@@ -119,7 +127,7 @@ def test_files_of_the_repository_exist(page: str) -> None:
 def test_flags_exist(page: str) -> None:
     known = {name for flag in FLAGS.values() for name in (flag.name, *flag.aliases)}
     known |= {f'no{flag.name}' for flag in FLAGS.values() if flag.is_boolean}
-    known |= {FLAGFILE, *HELP_FLAGS, *NO_FLAGS_OF_OURS, *flags_of_tools()}
+    known |= {FLAGFILE, *HELP_FLAGS, *NO_FLAGS_OF_OURS, *FLAGS_OF_LAUNCHERS, *flags_of_tools()}
     assert sorted(flags_in(read(page)) - known) == []
 
 
@@ -137,7 +145,9 @@ def test_commands_are_understood(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / 'my-model').mkdir()
     (tmp_path / 'my-model' / 'flags.txt').write_text('--train_files my-data/train.csv\n', encoding='utf-8')
     found = commands('DeepSpeech.py')
-    assert {'README.md', 'doc/training.md', 'doc/parallel-optimization.md'} <= {page for page, _ in found}
+    pages = [page for page, _ in found]
+    assert {'README.md', 'doc/training.md', 'doc/parallel-optimization.md'} <= set(pages)
+    assert pages.count('doc/distributed.md') == 6, 'one host, several, mpirun, twice Slurm, Kubernetes'
     for _, arguments in found:
         parsed = parse(shlex.split(arguments))
         if not parsed.help:
