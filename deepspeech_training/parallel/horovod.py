@@ -58,7 +58,7 @@ class HorovodStrategy(HybridStrategy):
         super().__init__(parallel, ['/gpu:0'] if self._gpu is not None else devices)
         self._source = 0
         self._optimizer: FlatAdam | None = None
-        self._exchange = _Exchange()
+        self._exchange = _Exchange(self._set_threads)
         self._broadcasts: dict[tf.Graph, tf.Operation] = {}
 
     @property
@@ -84,6 +84,9 @@ class HorovodStrategy(HybridStrategy):
         super().configure_session(proto)
         if self._gpu is not None:
             proto.gpu_options.visible_device_list = str(self._gpu)
+        self._set_threads(proto)
+
+    def _set_threads(self, proto: tf.compat.v1.ConfigProto) -> None:
         share = max(1, _cores() // hvd.local_size())
         proto.inter_op_parallelism_threads = self._parallel.inter_op_threads or share
         proto.intra_op_parallelism_threads = self._parallel.intra_op_threads or share
@@ -210,7 +213,10 @@ class _Given(tf.compat.v1.train.Optimizer):
 class _Exchange:
     """Hands bytes round, in a graph and a session of its own: the training's graph may be finalized."""
 
-    def __init__(self) -> None:
+    def __init__(self, set_threads: Callable[[tf.compat.v1.ConfigProto], None]) -> None:
+        """`set_threads`: as for the session of training. All sessions of a process share the threads of its first one,
+        which is this.
+        """
         with tf.Graph().as_default() as graph, tf.device(CPU):
             self._data = tf.compat.v1.placeholder(tf.uint8, [None])
             self._gathered = (
@@ -218,7 +224,7 @@ class _Exchange:
                 hvd.allgather(self._data, name='exchange'),
             )
         proto = tf.compat.v1.ConfigProto(device_count={'GPU': 0})
-        proto.inter_op_parallelism_threads = proto.intra_op_parallelism_threads = 1
+        set_threads(proto)
         self._session = tf.compat.v1.Session(graph=graph, config=proto)
 
     def all_gather(self, data: bytes) -> list[bytes]:
