@@ -67,6 +67,9 @@ class TowerClocks:
 
         def compute(weight: tf.Tensor) -> Sequence[TowerGradients]:
             self._weighted = _time_after([weight])
+            # Nothing goes on before the clock: where another thread brings the weight, as in Horovod, it could be late.
+            with tf.device(CPU), tf.control_dependencies([self._weighted]):
+                weight = tf.identity(weight)
             towers = compute_gradients(weight)
             for gradients, device in zip(towers, self._devices, strict=True):
                 parts = tf.nest.flatten([each for each, _ in gradients if each is not None], expand_composites=True)

@@ -116,6 +116,16 @@ def test_no_gradient_is_copied_for_the_clocks() -> None:
     assert {op.device for op in clocks} == {'/device:CPU:0'}
 
 
+def test_no_backward_pass_begins_before_the_clock_of_its_weight() -> None:
+    """Else the clock could come late, where another thread than the graph's brings the weight."""
+    with ToyJob(hybrid(2).create(), ToyData.random(4), 1) as job:
+        operations = job.graph.get_operations()
+    behind = [op for op in operations if any(before.type == 'Timestamp' for before in op.control_inputs)]
+    (weight,) = behind
+    assert (weight.type, weight.inputs[0].op.name) == ('Identity', 'sample_weight/div_no_nan')
+    assert len(weight.outputs[0].consumers()) >= 2  # each tower's gradients begin with it
+
+
 def test_in_tensorboard_and_in_the_line_of_the_epoch(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
