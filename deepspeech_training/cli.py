@@ -159,9 +159,10 @@ def _checked_data(config: Config, alphabet: Alphabet, launch: Launch) -> tuple[D
 
 def _use_model(config: Config, alphabet: Alphabet) -> None:
     if config.export.export_dir:
-        from deepspeech_training.export.frozen import export_frozen
+        from deepspeech_training.export.formats import export_model
 
-        log.info(f'Exported the model to {export_frozen(config, alphabet)}')
+        for path in export_model(config, alphabet):
+            log.info(f'Exported {path}')
     if config.one_shot_infer:
         from deepspeech_training.infer import one_shot_infer
 

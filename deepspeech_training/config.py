@@ -131,6 +131,8 @@ class CheckpointConfig:
     max_to_keep: int = 5
     force_initialize_learning_rate: bool = False
     drop_source_layers: int = 0  # of the last layers, not loaded
+    freeze_source_layers: int = 0  # of the first layers, not trained
+    unfreeze_at_epoch: int = 0  # epoch (from 0) from which on they are; 0: never
     load_cudnn: bool = False
 
 
@@ -173,6 +175,12 @@ class ExportConfig:
     export_dir: str = ''
     remove_export: bool = False
     file_name: str = 'output_graph'
+    tflite: bool = False  # without any format: a frozen graph
+    quantize: bool = True  # the weights of TensorFlow Lite, to 8 bits
+    savedmodel: bool = False
+    onnx: bool = False
+    zip: bool = False  # with TensorFlow Lite, alphabet and scorer
+    scorer: str = ''  # file that goes into the ZIP
     batch_size: int = 1
     n_steps: int = 16  # frames a call of the streaming model
     beam_width: int = 500

@@ -14,9 +14,9 @@ LANGUAGE_TAG = re.compile(r'[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*')
 
 
 def check_export(export: ExportConfig) -> None:
-    """Raises `FlagError` for a language that is none, `ExportError` for a directory that cannot take an export.
+    """Raises `FlagError` for a language that is none.
 
-    Creates and changes nothing. The other values are checked with the flags, in `validation`.
+    The other values are checked with the flags, in `validation`, and so is the directory.
     """
     if export.language and not LANGUAGE_TAG.fullmatch(export.language):
         suggestion = export.language.replace('_', '-')
@@ -24,11 +24,13 @@ def check_export(export: ExportConfig) -> None:
         raise FlagError(
             f'--export_language={export.language}: must be a BCP 47 language tag, such as en or de-Latn-AT{hint}'
         )
-    check_directory(export.export_dir)
 
 
 def check_directory(export_dir: str) -> None:
-    """Raises `ExportError` unless `export_dir` is, or can be made, a directory that takes new files."""
+    """Raises `ExportError` unless `export_dir` is, or can be made, a directory that takes new files.
+
+    Creates and changes nothing. For those who export without the program, which looks at all its folders at the start.
+    """
     folder = Path(export_dir).absolute()
     while not os.path.lexists(folder):
         folder = folder.parent

@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore
 from deepspeech_training.config import Config
-from deepspeech_training.export.checks import check_export
-from deepspeech_training.export.files import write_export
+from deepspeech_training.export.files import Part, model_file, part_of_bytes
 from deepspeech_training.export.graphdef import freeze, missing_operations
 from deepspeech_training.export.inference_graph import create_inference_graph
 from deepspeech_training.export.metadata import create_metadata
-from deepspeech_training.export.model_card import model_card, model_card_name
 from deepspeech_training.graphs import geometry
 from deepspeech_training.text.alphabet import Alphabet
 
 tfv1 = tf.compat.v1
 
 
-def export_frozen(config: Config, alphabet: Alphabet) -> str:
-    """Writes the checkpoint's model into `config.export.export_dir`: the graph and its model card.
-
-    Returns the path of the graph, `FILE_NAME.pb`.
-
-    Raises:
-      FlagError: the language is no language tag.
-      CheckpointError: there is no checkpoint, or it does not fit the flags.
-      ExportError: the directory or a file cannot be written. Whatever was there before is untouched.
-    """
-    export = config.export
-    check_export(export)
+def frozen_parts(config: Config, alphabet: Alphabet) -> dict[str, Part]:
+    """The checkpoint's model as `FILE_NAME.pb`. Raises `CheckpointError` where there is none or it does not fit."""
     graph_def = _frozen_graph(config, alphabet)
     _warn_of_clients(config, graph_def)
-    model_name = f'{export.file_name.removesuffix(".pb")}.pb'
-    card = model_card(export, runtime='tensorflow')
-    write_export(
-        export.export_dir,
-        model_name,
-        {
-            model_name: lambda path: _write(path, graph_def.SerializeToString(deterministic=True)),
-            model_card_name(export): lambda path: _write(path, card.encode()),
-        },
-        remove_earlier=export.remove_export,
-    )
-    return str(Path(export.export_dir) / model_name)
+    return {
+        model_file(config.export, '.pb'): part_of_bytes(
+            graph_def.SerializeToString(deterministic=True), foreign='replace'
+        )
+    }
 
 
 def _frozen_graph(config: Config, alphabet: Alphabet) -> tf.compat.v1.GraphDef:
@@ -72,7 +51,3 @@ def _warn_of_clients(config: Config, graph_def: tf.compat.v1.GraphDef) -> None:
         log.warn(
             f'the deepspeech 0.9.3 client cannot run this model, it lacks {", ".join(missing)}; TensorFlow runs it'
         )
-
-
-def _write(path: Path, content: bytes) -> None:
-    path.write_bytes(content)

@@ -6,6 +6,8 @@ from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
 TFLITE = 'this version exports a frozen graph (.pb) only'
+SAVEDMODEL = 'SavedModel is not part of this version'
+ONNX = 'ONNX is not part of this version'
 SCORER = 'decoding with a language model is not part of this version; beam search without one is (--beam_width)'
 TUNING = 'the search for the best language-model weights is not part of this version'
 
@@ -35,6 +37,12 @@ CHECKPOINTS = Group(
         Flag('drop_source_layers', 'integer', 0, 'checkpoints.drop_source_layers',
              'Start this many of the last layers (1 to 5) anew instead of loading them, for another alphabet or '
              'language.', needs=TRAIN),
+        Flag('freeze_source_layers', 'integer', 0, 'checkpoints.freeze_source_layers',
+             'Train only the last layers: this many of the first ones (1 to 5; layer 1, 2, 3, the LSTM, layer 5) keep '
+             'the weights that were loaded.', needs=TRAIN),
+        Flag('unfreeze_at_epoch', 'integer', 0, 'checkpoints.unfreeze_at_epoch',
+             'The first epoch, counted from 0 as in the log, that trains the layers of --freeze_source_layers too; 0 '
+             'for never.', needs=TRAIN),
     ),
 )
 
@@ -65,7 +73,7 @@ DECODING = Group(
         Flag('beam_width', 'integer', 1024, 'report.beam_width',
              'Candidates that the CTC beam search keeps; more are slower and rarely better.',
              needs=('test_files', 'one_shot_infer')),
-        Flag('scorer_path', 'path', '', '', 'Language model (.scorer) to decode with.', later=SCORER,
+        Flag('scorer_path', 'path', '', 'export.scorer', 'Language model (.scorer) to decode with.', later=SCORER,
              aliases=('scorer',)),
         Flag('lm_alpha', 'float', 0.931289039105002, '', 'Weight of the language model.', later=SCORER),
         Flag('lm_beta', 'float', 1.1834137581510284, '', 'Reward for each word.', later=SCORER),
@@ -86,15 +94,23 @@ EXPORT_GROUP = Group(
         Flag('remove_export', 'boolean', False, 'export.remove_export',
              'Remove the files of earlier exports there, once the new one is written.', needs=EXPORT),
         Flag('export_file_name', 'string', 'output_graph', 'export.file_name',
-             'Name of the exported file, without .pb.', needs=EXPORT),
+             'Name of the exported file, without its suffix.', needs=EXPORT),
         Flag('export_batch_size', 'integer', 1, 'export.batch_size',
              'Utterances at a time in the exported graph. 0: any number, of any length.', needs=EXPORT),
         Flag('n_steps', 'integer', 16, 'export.n_steps',
              'Frames that the exported graph takes at a time: more are faster and later.', needs=EXPORT),
         Flag('export_beam_width', 'integer', 500, 'export.beam_width',
              'Beam width that the exported model asks for.', needs=EXPORT),
-        Flag('export_tflite', 'boolean', False, '', 'Export for TensorFlow Lite.', later=TFLITE),
-        Flag('export_zip', 'boolean', False, '', 'Pack the exported model and its scorer into a ZIP file.',
+        Flag('export_tflite', 'boolean', False, 'export.tflite',
+             'Export for TensorFlow Lite, instead of a frozen graph.', needs=EXPORT, later=TFLITE),
+        Flag('export_quantize', 'boolean', True, 'export.quantize',
+             'Store the weights for TensorFlow Lite in 8 bits.', needs=EXPORT, later=TFLITE),
+        Flag('export_savedmodel', 'boolean', False, 'export.savedmodel',
+             'Export a SavedModel, instead of a frozen graph.', needs=EXPORT, later=SAVEDMODEL),
+        Flag('export_onnx', 'boolean', False, 'export.onnx',
+             'Export to ONNX, instead of a frozen graph.', needs=EXPORT, later=ONNX),
+        Flag('export_zip', 'boolean', False, 'export.zip',
+             'Export for TensorFlow Lite, and pack the model and its scorer into a ZIP file.', needs=EXPORT,
              later=TFLITE),
         Flag('export_language', 'string', '', 'export.language',
              'Language of the model as a BCP 47 tag, such as en-Latn-GB.', needs=EXPORT),

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import os
 from pathlib import Path
 
 import pytest
 
+from deepspeech_training.config import ExportConfig
 from deepspeech_training.errors import ExportError
-from deepspeech_training.export.files import MANIFEST, write_export
-
-
-def writer(text: str) -> Callable[[Path], None]:
-    return lambda path: void(path.write_text(text))
-
-
-def void(_: object) -> None:
-    pass
+from deepspeech_training.export.files import MANIFEST, Part, Writer, model_file, part_of_bytes, write_export
 
 
 def fails(path: Path) -> None:
@@ -24,13 +17,30 @@ def fails(path: Path) -> None:
     raise OSError('No space left on device')
 
 
+def folder_of(files: dict[str, str]) -> Writer:
+    def write(path: Path) -> None:
+        for name, text in files.items():
+            (path / name).parent.mkdir(parents=True, exist_ok=True)
+            (path / name).write_text(text)
+
+    return write
+
+
 def contents(folder: Path) -> dict[str, str]:
-    return {path.name: path.read_text() for path in folder.iterdir() if path.name != MANIFEST}
+    files = [path for path in folder.rglob('*') if path.is_file() and path.name != MANIFEST]
+    return {path.relative_to(folder).as_posix(): path.read_text() for path in files}
 
 
 def export(folder: Path, text: str, *, model: str = 'model.pb', card: str = 'card.md', remove: bool = False) -> None:
-    files = {model: writer(f'model {text}'), card: writer(f'card {text}')}
-    write_export(str(folder), model, files, remove_earlier=remove)
+    parts = {
+        model: part_of_bytes(f'model {text}'.encode(), 'replace'),
+        card: part_of_bytes(f'card {text}'.encode(), 'keep'),
+    }
+    write_export(str(folder), parts, remove_earlier=remove)
+
+
+def export_folder(folder: Path, files: dict[str, str], *, remove: bool = False) -> list[str]:
+    return write_export(str(folder), {'model/1': Part(folder_of(files))}, remove_earlier=remove)
 
 
 def test_makes_the_folder_and_replaces_its_own_files(tmp_path: Path) -> None:
@@ -77,8 +87,13 @@ def test_a_failure_leaves_everything_as_it_was(tmp_path: Path) -> None:
     export(tmp_path, '1')
     before = contents(tmp_path), (tmp_path / MANIFEST).read_text()
     with pytest.raises(ExportError, match='No space left'):
-        write_export(str(tmp_path), 'model.pb', {'model.pb': writer('2'), 'card.md': fails}, remove_earlier=True)
+        write_export(
+            str(tmp_path),
+            {'model.pb': part_of_bytes(b'2', 'replace'), 'other/new.pb': Part(fails), 'card.md': Part(fails)},
+            remove_earlier=True,
+        )
     assert (contents(tmp_path), (tmp_path / MANIFEST).read_text()) == before
+    assert len(list(tmp_path.iterdir())) == 3
 
 
 def test_a_folder_in_the_way_is_named(tmp_path: Path) -> None:
@@ -88,13 +103,65 @@ def test_a_folder_in_the_way_is_named(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ['model.pb']
 
 
-@pytest.mark.parametrize('record', ['', 'no JSON', '[1]', '{"../outside": "0"}', '{"model.pb": null}'])
+def test_a_folder_is_one_part(tmp_path: Path) -> None:
+    assert export_folder(tmp_path, {'a': '1', 'sub/b': '1'}) == ['model/1/a', 'model/1/sub/b']
+    (tmp_path / 'model/notes').write_text('mine')
+    export_folder(tmp_path, {'a': '2', 'sub/b': '2'})
+    assert contents(tmp_path) == {'model/1/a': '2', 'model/1/sub/b': '2', 'model/notes': 'mine'}
+    export(tmp_path, '1', remove=True)
+    assert contents(tmp_path) == {'model.pb': 'model 1', 'card.md': 'card 1', 'model/notes': 'mine'}
+    assert not (tmp_path / 'model/1').exists()
+    (tmp_path / 'model/notes').unlink()
+    export_folder(tmp_path, {'a': '3'})
+    export(tmp_path, '2', remove=True)
+    assert contents(tmp_path) == {'model.pb': 'model 2', 'card.md': 'card 2'}
+    assert not (tmp_path / 'model').exists()
+
+
+@pytest.mark.parametrize('edited', [True, False])
+def test_files_of_others_in_such_a_folder_are_not_replaced(edited: bool, tmp_path: Path) -> None:
+    if edited:
+        export_folder(tmp_path, {'a': '1', 'b': '1'})
+    (tmp_path / 'model/1').mkdir(parents=True, exist_ok=True)
+    (tmp_path / 'model/1/b').write_text('mine')
+    before = contents(tmp_path)
+    with pytest.raises(ExportError, match=r'model/1/b was not written by an export, or edited since'):
+        export_folder(tmp_path, {'a': '2', 'b': '2'}, remove=True)
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.skipif(hasattr(os, 'geteuid') and os.geteuid() == 0, reason='root may write everywhere')
+def test_a_folder_below_without_permission(tmp_path: Path) -> None:
+    (tmp_path / 'model').mkdir(0o500)
+    parts = {'card.md': part_of_bytes(b''), 'model/1/a': part_of_bytes(b'')}
+    with pytest.raises(ExportError, match=r'cannot write \S*/model: Permission denied'):
+        write_export(str(tmp_path), parts, remove_earlier=False)
+    assert [path.name for path in tmp_path.iterdir()] == ['model']
+
+
+def test_a_file_where_a_folder_should_be_is_named(tmp_path: Path) -> None:
+    (tmp_path / 'model').write_text('mine')
+    with pytest.raises(ExportError, match=r'cannot write \S*/model: Not a directory'):
+        export_folder(tmp_path, {'a': '1'})
+    assert contents(tmp_path) == {'model': 'mine'}
+
+
+@pytest.mark.parametrize('name', ['model', 'model.pb', 'model.tflite'])
+def test_names_of_models(name: str) -> None:
+    assert model_file(ExportConfig(file_name=name), '.tflite') == 'model.tflite'
+    assert model_file(ExportConfig(file_name='v1.2'), '.pb') == 'v1.2.pb'
+
+
+@pytest.mark.parametrize(
+    'record', ['', 'no JSON', '[1]', '{"../outside": "0"}', '{"model.pb": null}', '{"": "0"}', '{"sub": "0"}']
+)
 def test_a_damaged_record_removes_nothing(record: str, tmp_path: Path) -> None:
     folder = tmp_path / 'export'
     folder.mkdir()
     (tmp_path / 'outside').write_text('mine')
     (folder / MANIFEST).write_text(record)
     (folder / 'other.pb').write_text('mine')
+    (folder / 'sub').mkdir()
     export(folder, '1', remove=True)
     assert contents(folder) == {'other.pb': 'mine', 'model.pb': 'model 1', 'card.md': 'card 1'}
     assert (tmp_path / 'outside').read_text() == 'mine'

@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from deepspeech_training.config import Config, ExportConfig, FeatureConfig, ModelConfig
 from deepspeech_training.errors import CheckpointError, ExportError, FlagError
-from deepspeech_training.export.frozen import export_frozen
+from deepspeech_training.export.formats import export_model
 from deepspeech_training.export.graphdef import missing_operations
 from deepspeech_training.model.acoustic import create_model
 from deepspeech_training.text.alphabet import Alphabet
@@ -33,7 +33,7 @@ EXPECTED_OUTPUTS = ['logits', 'new_state_c', 'new_state_h']
 
 def exported(config: Config, alphabet: Alphabet, **changes: Any) -> FrozenGraph:
     config = dataclasses.replace(config, export=dataclasses.replace(config.export, **changes))
-    return FrozenGraph(export_frozen(config, alphabet))
+    return FrozenGraph(export_model(config, alphabet)[0])
 
 
 def trainers_probabilities(config: Config, n_output: int, mfccs: np.ndarray) -> np.ndarray:
@@ -218,8 +218,8 @@ def test_nothing_is_left_that_an_older_runtime_does_not_know(small: Config, alph
 
 
 def test_the_same_checkpoint_gives_the_same_bytes(small: Config, alphabet: Alphabet) -> None:
-    first = Path(export_frozen(small, alphabet)).read_bytes()
-    assert Path(export_frozen(small, alphabet)).read_bytes() == first
+    first = Path(export_model(small, alphabet)[0]).read_bytes()
+    assert Path(export_model(small, alphabet)[0]).read_bytes() == first
 
 
 def test_files(small: Config, alphabet: Alphabet, tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ def test_files(small: Config, alphabet: Alphabet, tmp_path: Path) -> None:
             model_version='1.2.3',
         ),
     )
-    assert export_frozen(config, alphabet) == str(tmp_path / 'new' / 'folder' / 'digits.pb')
+    assert export_model(config, alphabet)[0] == str(tmp_path / 'new' / 'folder' / 'digits.pb')
     names = {path.name for path in (tmp_path / 'new' / 'folder').iterdir()}
     assert names == {'digits.pb', 'ann_digits_1.2.3.md', '.deepspeech_export.json'}
     card = (tmp_path / 'new' / 'folder' / 'ann_digits_1.2.3.md').read_text()
@@ -244,7 +244,7 @@ def test_files(small: Config, alphabet: Alphabet, tmp_path: Path) -> None:
 def test_a_checkpoint_that_does_not_fit_leaves_the_earlier_export(
     small: Config, alphabet: Alphabet, tmp_path: Path
 ) -> None:
-    path = Path(export_frozen(small, alphabet))
+    path = Path(export_model(small, alphabet)[0])
     before = {file.name: file.read_bytes() for file in path.parent.iterdir()}
     again = dataclasses.replace(small.export, remove_export=True)
     for config, labels, message in (
@@ -252,7 +252,7 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_earlier_export(
         (dataclasses.replace(small, export=again), (*alphabet.labels, 'ß'), '28.*29'),
     ):
         with pytest.raises(CheckpointError, match=message):
-            export_frozen(config, Alphabet(labels, 'other.txt'))
+            export_model(config, Alphabet(labels, 'other.txt'))[0]
     assert {file.name: file.read_bytes() for file in path.parent.iterdir()} == before
 
 

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from deepspeech_training.audio.reference import reference_mfccs
 from deepspeech_training.config import Config, FeatureConfig
-from deepspeech_training.export.frozen import export_frozen
+from deepspeech_training.export.formats import export_model
 from deepspeech_training.export.reference_features import window_reference_mfccs
 from deepspeech_training.text.alphabet import Alphabet
 from tests.export.frozen_graph import FrozenGraph
@@ -67,7 +67,7 @@ def test_close_to_whole_files_of_speech(deepspeech_data: Path) -> None:
 
 def test_in_the_exported_graph(small: Config, alphabet: Alphabet) -> None:
     config = dataclasses.replace(small, features=FeatureConfig(backend='python_speech_features'))
-    graph = FrozenGraph(export_frozen(config, alphabet))
+    graph = FrozenGraph(export_model(config, alphabet)[0])
     assert graph.value('metadata_feature_backend') == b'python_speech_features'
     samples = np.random.default_rng(1).uniform(-0.1, 0.1, size=512).astype(np.float32)
     samples[0] = 0

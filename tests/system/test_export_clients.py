@@ -21,7 +21,7 @@ from deepspeech_training.config import (
     ReportConfig,
     ScheduleConfig,
 )
-from deepspeech_training.export.frozen import export_frozen
+from deepspeech_training.export.formats import export_model
 from deepspeech_training.export.graphdef import CLIENT_OPS
 from deepspeech_training.export.inference_graph import create_inference_graph
 from deepspeech_training.infer import one_shot_infer
@@ -61,7 +61,7 @@ def transcribe(model: str, *audio: Path, **options: Any) -> Answer:
 @pytest.mark.parametrize('n_steps', [1, 16, 50])
 def test_deepspeechs_checkpoint_is_understood(n_steps: int, trained: Config, ldc93s1: Path) -> None:
     export = dataclasses.replace(trained.export, n_steps=n_steps, beam_width=77)
-    model = export_frozen(dataclasses.replace(trained, export=export), ENGLISH)
+    model = export_model(dataclasses.replace(trained, export=export), ENGLISH)[0]
     for chunk in (1, 777) if n_steps == 16 else (1000,):
         result = transcribe(model, ldc93s1 / 'LDC93S1_pcms16le_1_16000.wav', chunk=chunk).result
         assert result['batch'] == [SENTENCE]
@@ -73,7 +73,7 @@ def test_deepspeechs_checkpoint_is_understood(n_steps: int, trained: Config, ldc
 
 
 def test_with_a_scorer(trained: Config, ldc93s1: Path) -> None:
-    model = export_frozen(trained, ENGLISH)
+    model = export_model(trained, ENGLISH)[0]
     scorer = str(ldc93s1 / 'pruned_lm.scorer')
     result = transcribe(model, ldc93s1 / 'LDC93S1_pcms16le_1_16000.wav', scorer=scorer).result
     assert result['batch'] == [SENTENCE]
@@ -106,7 +106,7 @@ def test_what_we_trained_ourselves(kind: str, ldc93s1: Path, tmp_path: Path) -> 
     )
     run_training(config)
     assert one_shot_infer(config, ENGLISH) == SENTENCE
-    result = transcribe(export_frozen(config, ENGLISH), audio).result
+    result = transcribe(export_model(config, ENGLISH)[0], audio).result
     assert result['batch'] == [SENTENCE]
     assert result['stream'] == [SENTENCE]
 
@@ -121,7 +121,7 @@ def test_an_alphabet_of_another_language(tmp_path: Path) -> None:
     )
     write_checkpoint_that_says('ёж', alphabet, config)
     soundfile.write(tmp_path / 'silence.wav', np.zeros(16000, np.int16), 16000, subtype='PCM_16')
-    result = transcribe(export_frozen(config, alphabet), tmp_path / 'silence.wav').result
+    result = transcribe(export_model(config, alphabet)[0], tmp_path / 'silence.wav').result
     assert result['batch'] == ['ёж']
     assert result['stream'] == ['ёж']
 
@@ -145,7 +145,7 @@ def write_checkpoint_that_says(word: str, alphabet: Alphabet, config: Config) ->
 
 def test_the_client_has_the_operations_it_is_said_to_have(trained: Config, ldc93s1: Path) -> None:
     """Its model version is computed with all those that DeepSpeech's own graphs do without."""
-    path = Path(export_frozen(trained, ENGLISH))
+    path = Path(export_model(trained, ENGLISH)[0])
     definition = tfv1.GraphDef.FromString(path.read_bytes())
     exported = {node.op for node in definition.node}
     kept = [node for node in definition.node if node.name != 'metadata_version']
