@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
 
 import tensorflow as tf
 
@@ -17,6 +19,20 @@ def variable_on_cpu(name: str, shape: Sequence[int], initializer: tf.keras.initi
     """
     with tf.device('/cpu:0'):
         return tfv1.get_variable(name, shape=list(shape), initializer=initializer, use_resource=True)
+
+
+@contextmanager
+def freezing(is_frozen: Callable[[str], bool]) -> Iterator[None]:
+    """Within it, new variables whose names `is_frozen` are not trained.
+
+    Without trainable variables before them, layers need no backward pass, and TensorFlow builds none.
+    """
+
+    def get(getter: Callable[..., Any], name: str, *args: Any, **kwargs: Any) -> Any:
+        return getter(name, *args, **{**kwargs, 'trainable': False} if is_frozen(name) else kwargs)
+
+    with tfv1.variable_scope(tfv1.get_variable_scope(), custom_getter=get, auxiliary_name_scope=False):
+        yield
 
 
 def derived_seed(seed: int | None, name: str) -> int | None:

@@ -7,11 +7,12 @@ product each over all frames. (`BlockLSTM`'s gradient adds a full-size weight gr
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import tensorflow as tf
 
-from deepspeech_training.model.lstm.orientation import Orientation, choose_orientation
+from deepspeech_training.model.lstm.orientation import Orientation, Part, choose_orientation, parts_of
 from deepspeech_training.model.lstm.state import LSTMState, state_at
 
 tfv1 = tf.compat.v1
@@ -19,10 +20,9 @@ tfv1 = tf.compat.v1
 _SHUT = 1e9  # added to a gate, it is 0 or 1 exactly whatever else it gets
 
 Trace = dict[str, tf.TensorArray]
-"""What the forward loop keeps, frame by frame:
+"""What the forward loop of a part keeps for the backward loop, frame by frame.
 
-`h` and, for the backward loop, `c`, the initial ones first; the gates `i`, `f`, `o`; the tanh of the cell gate, `ci`,
-and of the cell, `co`.
+The cell `c`, the initial one first; the gates `i`, `f`, `o`; the tanh of the cell gate, `ci`, and of the cell, `co`.
 """
 
 
@@ -48,12 +48,13 @@ def hoisted_lstm(
         initial = LSTMState(orientation.turn(c), orientation.turn(h))
         projected = _project(orientation, rows, ended, kernel[:n], bias)
         recurrent = tf.cast(kernel[n:], rows.dtype)
-        trace, last_c = _run_forward(orientation, projected, batch, recurrent, initial, frames, training)
-        outputs = orientation.turn(trace['h'].gather(tf.range(1, frames + 1)))
+        parts = parts_of(batch, orientation.parts if training else 1)
+        hs, last_c, traces = _run_forward(orientation, projected, parts, recurrent, initial, frames, training)
+        outputs = tf.ensure_shape(orientation.turn(hs), [None, None, n])
 
         def gradient(dh: tf.Tensor, dc: tf.Tensor) -> list[tf.Tensor]:
             turned = orientation.turn(dh), orientation.turn(dc)
-            dgates, dinitial = _run_backward(orientation, trace, tf.cast(kernel[n:], rows.dtype), *turned)
+            dgates, dinitial = _run_backward(orientation, traces, parts, tf.cast(kernel[n:], rows.dtype), *turned)
             previous = tf.concat([h[tf.newaxis], outputs[:-1]], axis=0)
             both = tf.concat([rows, tf.cast(tf.reshape(previous, tf.shape(rows)), rows.dtype)], axis=1)
             dinputs, dkernel, dbias = orientation.gradients(dgates, both, kernel[:n])
@@ -93,59 +94,100 @@ def _project(
 def _run_forward(
     orientation: Orientation,
     projected: tf.Tensor,
-    batch: tf.Tensor,
+    parts: Sequence[Part],
     recurrent: tf.Tensor,
     initial: LSTMState,
     frames: tf.Tensor,
     training: bool,
-) -> tuple[Trace, tf.Tensor]:
-    """The forward loop; returns what it keeps (only `h` unless `training`) and the last cell."""
-    weights = orientation.forward_weights(recurrent)
-    axis = orientation.gate_axis
+) -> tuple[tf.Tensor, tf.Tensor, list[Trace]]:
+    """The forward loops of all parts.
 
-    def body(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, trace: Trace) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, Trace]:
-        from_inputs = tf.cast(orientation.frame(projected, t, batch), tf.float32)
+    Returns all outputs, a frame after the other, the last cell, and what each part keeps (nothing unless `training`).
+    """
+    weights = orientation.forward_weights(recurrent)
+    batch = tf.add_n([part.count for part in parts])
+    outputs = _array_of_all(frames, parts)
+    ends: list[tuple[tf.Tensor, Trace, tf.TensorArray]] = []
+    for part, c, h in zip(parts, orientation.split(initial.c, parts), orientation.split(initial.h, parts), strict=True):
+        trace: Trace = {}
+        if training:
+            trace = {name: tf.TensorArray(tf.float32, size=frames) for name in ('i', 'f', 'o', 'ci', 'co')}
+            trace['c'] = tf.TensorArray(tf.float32, size=frames + 1).write(0, c)
+        body = _forward_body(orientation, projected, batch, part, weights)
+        start = [0, c, h, trace, outputs]
+        _, c, _, trace, written = tfv1.while_loop(lambda t, *_: t < frames, body, start, back_prop=False)
+        ends.append((c, trace, written))
+    cells, traces, arrays = zip(*ends, strict=True)
+    shape = [frames, *tf.unstack(tf.shape(initial.h))]
+    return tf.reshape(_concat(outputs, arrays), shape), orientation.join(cells), list(traces)
+
+
+def _forward_body(
+    orientation: Orientation, projected: tf.Tensor, batch: tf.Tensor, part: Part, weights: list[tf.Tensor]
+) -> Callable[..., tuple[Any, ...]]:
+    """One frame of a part."""
+
+    def body(t: tf.Tensor, c: tf.Tensor, h: tf.Tensor, trace: Trace, outputs: tf.TensorArray) -> tuple[Any, ...]:
+        from_inputs = tf.cast(orientation.frame(projected, t, batch, part), tf.float32)
         gates = from_inputs + orientation.forward(h, weights)
-        i, ci, f, o = tf.split(gates, 4, axis=axis)
+        i, ci, f, o = tf.split(gates, 4, axis=orientation.gate_axis)
         i, ci, f, o = tf.sigmoid(i), tf.tanh(ci), tf.sigmoid(f), tf.sigmoid(o)
         new_c = f * c + i * ci
         co = tf.tanh(new_c)
         new_h = o * co
         new_c.set_shape(c.shape)
         new_h.set_shape(h.shape)
-        values = {'c': new_c, 'h': new_h, 'i': i, 'f': f, 'o': o, 'ci': ci, 'co': co}
-        new_trace = {name: array.write(t + 1 if name in 'ch' else t, values[name]) for name, array in trace.items()}
-        return t + 1, new_c, new_h, new_trace
+        values = {'c': new_c, 'i': i, 'f': f, 'o': o, 'ci': ci, 'co': co}
+        new_trace = {name: array.write(t + 1 if name == 'c' else t, values[name]) for name, array in trace.items()}
+        return t + 1, new_c, new_h, new_trace, outputs.write(part.place(t), new_h)
 
-    trace = {'h': tf.TensorArray(tf.float32, size=frames + 1).write(0, initial.h)}
-    if training:
-        trace['c'] = tf.TensorArray(tf.float32, size=frames + 1).write(0, initial.c)
-        trace |= {name: tf.TensorArray(tf.float32, size=frames) for name in ('i', 'f', 'o', 'ci', 'co')}
-    _, c, _, trace = tfv1.while_loop(lambda t, *_: t < frames, body, [0, *initial, trace], back_prop=False)
-    return trace, c
+    return body
 
 
 def _run_backward(
-    orientation: Orientation, trace: Trace, recurrent: tf.Tensor, dhs: tf.Tensor, dc: tf.Tensor
+    orientation: Orientation,
+    traces: Sequence[Trace],
+    parts: Sequence[Part],
+    recurrent: tf.Tensor,
+    dhs: tf.Tensor,
+    dc: tf.Tensor,
 ) -> tuple[tf.Tensor, LSTMState]:
-    """The backward loop.
+    """The backward loops of all parts.
 
     `dhs`: derivatives by the outputs, a frame after the other. `dc`: by the last cell.
     Returns the derivatives by the gates before their nonlinearity (`dicfo` of `LSTMBlockCellGrad`, a frame after the
     other) and by the initial state.
-
-    That operation has all derivatives of one frame's cell and no product in it.
     """
     frames, rows, columns = tf.unstack(tf.shape(dhs))
     weights = orientation.backward_weights(recurrent)
-    from_outputs = tf.TensorArray(tf.float32, size=frames).unstack(dhs)
+    heights = tf.tile(orientation.heights(parts, int(recurrent.shape[0])), [frames])
+    from_outputs = _array_of_all(frames, parts).split(tf.reshape(dhs, [-1, columns]), heights)
+    dgates = _array_of_all(frames, parts)
+    ends: list[tuple[tf.Tensor, tf.Tensor, tf.TensorArray]] = []
+    for part, trace, own in zip(parts, traces, orientation.split(dc, parts), strict=True):
+        body = _backward_body(orientation, trace, part, weights, from_outputs, own)
+        start = [frames - 1, own, tf.zeros_like(own), dgates]
+        ends.append(tfv1.while_loop(lambda t, *_: t >= 0, body, start, back_prop=False)[1:])
+    dcs, dh, arrays = zip(*ends, strict=True)
+    all_dgates = tf.reshape(_concat(dgates, arrays), [frames, rows, 4 * columns])
+    return all_dgates, LSTMState(orientation.join(dcs), orientation.join(dh))
+
+
+def _backward_body(
+    orientation: Orientation,
+    trace: Trace,
+    part: Part,
+    weights: list[tf.Tensor],
+    from_outputs: tf.TensorArray,
+    dc: tf.Tensor,
+) -> Callable[..., tuple[Any, ...]]:
+    """One frame of a part. `LSTMBlockCellGrad` has all derivatives of a frame's cell and no product in it."""
+    rows, columns = tf.unstack(tf.shape(dc))
     # What describes the cell's own product, of which only the shapes matter.
     unused = {'x': tf.zeros([rows, 1]), 'w': tf.zeros([1 + columns, 4 * columns]), 'b': tf.zeros([4 * columns])}
     unused |= {name: tf.zeros([columns]) for name in ('wci', 'wcf', 'wco')}
 
-    def body(
-        t: tf.Tensor, dc: tf.Tensor, dh: tf.Tensor, kept: tf.TensorArray
-    ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor, tf.TensorArray]:
+    def body(t: tf.Tensor, dc: tf.Tensor, dh: tf.Tensor, kept: tf.TensorArray) -> tuple[Any, ...]:
         previous_c = trace['c'].read(t)
         gates = {name: trace[name].read(t) for name in ('i', 'f', 'o', 'ci', 'co')}
         cell = tf.raw_ops.LSTMBlockCellGrad(
@@ -153,7 +195,7 @@ def _run_backward(
             cs=previous_c,  # these two
             h_prev=previous_c,  # take no part in the derivatives
             cs_grad=dc,
-            h_grad=dh + from_outputs.read(t),
+            h_grad=dh + from_outputs.read(part.place(t)),
             use_peephole=False,
             **gates,
             **unused,
@@ -161,8 +203,17 @@ def _run_backward(
         new_dh = orientation.backward(cell.dicfo, weights)
         new_dh.set_shape(dh.shape)
         cell.cs_prev_grad.set_shape(dc.shape)
-        return t - 1, cell.cs_prev_grad, new_dh, kept.write(t, cell.dicfo)
+        return t - 1, cell.cs_prev_grad, new_dh, kept.write(part.place(t), cell.dicfo)
 
-    start = [frames - 1, dc, tf.zeros_like(dc), tf.TensorArray(tf.float32, size=frames)]
-    _, dc, dh, dgates = tfv1.while_loop(lambda t, *_: t >= 0, body, start, back_prop=False)
-    return dgates.stack(), LSTMState(dc, dh)
+    return body
+
+
+def _array_of_all(frames: tf.Tensor, parts: Sequence[Part]) -> tf.TensorArray:
+    """For every frame of every part, which may differ in size."""
+    return tf.TensorArray(tf.float32, size=frames * len(parts), infer_shape=False)
+
+
+def _concat(array: tf.TensorArray, written: Sequence[tf.TensorArray]) -> tf.Tensor:
+    """The elements of `array`, of which each loop of `written` wrote its own, one behind the other."""
+    flow = tf.add_n([part.flow for part in written])
+    return tf.TensorArray(tf.float32, handle=array.handle, flow=flow, infer_shape=False).concat()

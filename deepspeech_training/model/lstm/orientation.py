@@ -9,7 +9,9 @@ weights stay in the caches. `doc/performance.md` has the figures.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import tensorflow as tf
 
@@ -20,6 +22,19 @@ LARGE = 2**25
 """Bytes of recurrent weights above which four products of a quarter each are faster than one."""
 
 
+class Part(NamedTuple):
+    """Utterances of a batch that one loop computes."""
+
+    number: int
+    parts: int
+    first: tf.Tensor  # int32 scalar
+    count: tf.Tensor  # int32 scalar
+
+    def place(self, t: tf.Tensor) -> tf.Tensor:
+        """Where frame `t` of this part stands among those of all parts."""
+        return t * self.parts + self.number
+
+
 class Orientation(ABC):
     """How a frame of `n` units is laid out, and the products with it.
 
@@ -28,7 +43,24 @@ class Orientation(ABC):
     """
 
     gate_axis: int
-    """The axis of a frame along which the gates follow each other."""
+    """The axis of a frame along which the gates follow each other; utterances follow along the other one."""
+
+    parts: int
+    """In how many parts a batch is trained: their loops run side by side, on a thread each.
+
+    A thread does not wait for the others after each product, nor they for its pointwise work. It pays as long as the
+    caches have the weights for all of them.
+    """
+
+    def split(self, state: tf.Tensor, parts: Sequence[Part]) -> list[tf.Tensor]:
+        """The frame `state` `[batch, n]` or `[n, batch]` by parts."""
+        if len(parts) == 1:
+            return [state]
+        return list(tf.split(state, [part.count for part in parts], axis=1 - self.gate_axis, num=len(parts)))
+
+    def join(self, states: Sequence[tf.Tensor]) -> tf.Tensor:
+        """The opposite of `split`."""
+        return tf.concat(states, axis=1 - self.gate_axis)
 
     @abstractmethod
     def turn(self, states: tf.Tensor) -> tf.Tensor:
@@ -39,8 +71,12 @@ class Orientation(ABC):
         """All frames' product of `rows` `[frames * batch, k]` and `weights` `[k, 4n]`, of their type."""
 
     @abstractmethod
-    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-        """Frame `t` of what `project` gave: all gates."""
+    def heights(self, parts: Sequence[Part], n: int) -> tf.Tensor:
+        """Of each part's frame of n units, the length of the first axis."""
+
+    @abstractmethod
+    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor, part: Part) -> tf.Tensor:
+        """Frame `t` of what `project` gave for a whole `batch`: all gates of a part."""
 
     @abstractmethod
     def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
@@ -73,6 +109,7 @@ class Rows(Orientation):
     """A frame is `[batch, n]`."""
 
     gate_axis = 1
+    parts = 2
 
     def turn(self, states: tf.Tensor) -> tf.Tensor:
         return states
@@ -80,8 +117,11 @@ class Rows(Orientation):
     def project(self, rows: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         return tf.matmul(rows, weights)
 
-    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-        return tf.slice(projected, [t * batch, 0], [batch, projected.shape[1]])
+    def heights(self, parts: Sequence[Part], n: int) -> tf.Tensor:
+        return tf.stack([part.count for part in parts])
+
+    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor, part: Part) -> tf.Tensor:
+        return tf.slice(projected, [t * batch + part.first, 0], [part.count, projected.shape[1]])
 
     def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
         return [recurrent]
@@ -102,7 +142,7 @@ class Rows(Orientation):
         factor = tf.cast(dgates, rows.dtype)
         dkernel = tf.cast(tf.matmul(rows, factor, transpose_a=True), tf.float32)
         with tf.control_dependencies([dkernel]):  # side by side they would fight for the caches
-            dinputs = tf.matmul(factor, tf.cast(from_inputs, rows.dtype), transpose_b=True)
+            dinputs = tf.matmul(factor, tf.transpose(tf.cast(from_inputs, rows.dtype)))
         return dinputs, dkernel, tf.raw_ops.BiasAddGrad(out_backprop=dgates)
 
 
@@ -114,6 +154,7 @@ class Columns(Orientation):
     """
 
     gate_axis = 0
+    parts = 1
 
     def turn(self, states: tf.Tensor) -> tf.Tensor:
         return tf.linalg.matrix_transpose(states)
@@ -121,8 +162,11 @@ class Columns(Orientation):
     def project(self, rows: tf.Tensor, weights: tf.Tensor) -> tf.Tensor:
         return tf.matmul(weights, rows, transpose_a=True, transpose_b=True)
 
-    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
-        return tf.slice(projected, [0, t * batch], [projected.shape[0], batch])
+    def heights(self, parts: Sequence[Part], n: int) -> tf.Tensor:
+        return tf.fill([len(parts)], n)
+
+    def frame(self, projected: tf.Tensor, t: tf.Tensor, batch: tf.Tensor, part: Part) -> tf.Tensor:
+        return tf.slice(projected, [0, t * batch + part.first], [projected.shape[0], part.count])
 
     def forward_weights(self, recurrent: tf.Tensor) -> list[tf.Tensor]:
         return tf.split(tf.transpose(recurrent), 4 if recurrent_bytes(int(recurrent.shape[0])) > LARGE else 1)
@@ -164,3 +208,9 @@ def choose_orientation(n_hidden: int) -> Orientation:
 def recurrent_bytes(n_hidden: int) -> int:
     """Size of the recurrent weights `[n_hidden, 4 * n_hidden]`."""
     return 4 * n_hidden * 4 * n_hidden
+
+
+def parts_of(batch: tf.Tensor, parts: int) -> list[Part]:
+    """`batch` utterances in equal parts, the later ones larger by one where that does not come out even."""
+    starts = [batch * number // parts for number in range(parts + 1)]
+    return [Part(number, parts, starts[number], starts[number + 1] - starts[number]) for number in range(parts)]
