@@ -10,19 +10,16 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-import python_speech_features
 import tensorflow as tf
 
-from deepspeech_training.audio.reference import INT16_SCALE
-from deepspeech_training.config import N_INPUT, FeatureConfig
-
-Matrix = npt.NDArray[np.float64]
-
-PREEMPHASIS = 0.97
-N_FILTERS = 26
-LIFTER = 22
-SMALLEST = float(np.finfo(np.float64).eps)  # stands for an energy of zero
-LEAST_OF_MFCC = 1e-12  # the least energy of a mel channel in TensorFlow's Mfcc
+from deepspeech_training.config import FeatureConfig
+from deepspeech_training.export.feature_matrices import (
+    LEAST_OF_MFCC,
+    SMALLEST,
+    FeatureMatrices,
+    Matrix,
+    reference_matrices,
+)
 
 
 def window_reference_mfccs(samples: tf.Tensor, features: FeatureConfig) -> tf.Tensor:
@@ -32,9 +29,11 @@ def window_reference_mfccs(samples: tf.Tensor, features: FeatureConfig) -> tf.Te
     taken to equal the window's first one. (Without any, as for the first sample of a file, MFCCs of speech were off by
     2.5 times as much.) But for this, the result is that of `audio.reference.reference_mfccs`.
     """
-    spectrum = tf.matmul(tf.expand_dims(samples, 0), _constant(_spectrum_matrix(features)))
-    energies = tf.matmul(_squares(spectrum), _constant(_energy_matrix(features)))
-    return _cepstra(energies, _cepstrum_matrix())
+    matrices = reference_matrices(features)
+    spectrum = tf.matmul(tf.expand_dims(samples, 0), _constant(_spectrum_matrix(matrices)))
+    filters = np.concatenate([matrices.filters, matrices.filters])  # of the squares of both parts
+    energies = tf.matmul(_squares(spectrum), _constant(filters))
+    return _cepstra(energies, matrices.cepstrum)
 
 
 def _constant(matrix: Matrix) -> tf.Tensor:
@@ -46,39 +45,11 @@ def _squares(values: tf.Tensor) -> tf.Tensor:
     return tf.math.squared_difference(values, 0.0)
 
 
-def _fft_size(features: FeatureConfig) -> int:
-    """The shortest power of two that holds a window."""
-    return 1 << (features.window_samples - 1).bit_length()
-
-
-def _spectrum_matrix(features: FeatureConfig) -> Matrix:
-    """From samples to real and imaginary parts, `[window_samples, 2 * bins]`: pre-emphasis, Hamming window, FFT."""
-    size = features.window_samples
-    emphasis = np.eye(size) - PREEMPHASIS * np.eye(size, k=1)
-    emphasis[0, 0] = 1 - PREEMPHASIS
-    windowed = INT16_SCALE * emphasis * np.hamming(size)
-    spectrum = np.fft.rfft(windowed, _fft_size(features), axis=1) / math.sqrt(_fft_size(features))
-    return np.concatenate([spectrum.real, spectrum.imag], axis=1)
-
-
-def _energy_matrix(features: FeatureConfig) -> Matrix:
-    """From the squares of the spectrum's parts to the energies of all bins and of each filter, `[2 * bins, 1 + 26]`."""
-    filters = python_speech_features.get_filterbanks(N_FILTERS, _fft_size(features), features.sample_rate)
-    sums = np.concatenate([np.ones([1, filters.shape[1]]), filters]).T
-    return np.concatenate([sums, sums])
-
-
-def _cepstrum_matrix() -> Matrix:
-    """From logarithms of energies to cepstral coefficients, `[1 + 26, N_INPUT]`.
-
-    An orthonormal discrete cosine transform and the lifter; the coefficient 0 is the logarithm of all bins' energy.
-    """
-    positions = (np.arange(N_FILTERS) + 0.5) * math.pi / N_FILTERS
-    cosines = math.sqrt(2 / N_FILTERS) * np.cos(np.outer(positions, np.arange(N_INPUT)))
-    matrix = np.zeros([1 + N_FILTERS, N_INPUT])
-    matrix[1:, 1:] = python_speech_features.lifter(cosines, LIFTER)[:, 1:]
-    matrix[0, 0] = 1
-    return matrix
+def _spectrum_matrix(matrices: FeatureMatrices) -> Matrix:
+    """From samples to real and imaginary parts, `[window, 2 * bins]`; the first one is also the one before it."""
+    spectrum = matrices.spectrum[1:].copy()
+    spectrum[0] += matrices.spectrum[0]
+    return spectrum
 
 
 def _cepstra(energies: tf.Tensor, cepstrum: Matrix) -> tf.Tensor:

@@ -1,0 +1,74 @@
+"""Export as a SavedModel, in the folders that TensorFlow Serving watches: `MODEL_NAME/VERSION/`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from deepspeech_training.config import Config, ExportConfig
+from deepspeech_training.export.files import Part
+from deepspeech_training.export.serving_graph import Signature, create_signatures
+from deepspeech_training.export.weights import Weights, read_weights
+from deepspeech_training.text.alphabet import Alphabet
+
+tfv1 = tf.compat.v1
+
+
+def savedmodel_parts(config: Config, alphabet: Alphabet) -> dict[str, Part]:
+    """The checkpoint's model as the folder `MODEL_NAME/VERSION`.
+
+    Raises `CheckpointError` where there is no checkpoint or it does not fit the flags.
+    """
+    weights = read_weights(config, alphabet)
+
+    def write(path: Path) -> None:
+        with tf.Graph().as_default(), tfv1.variable_scope(tfv1.get_variable_scope(), custom_getter=_start_with_zeros):
+            _write(path, create_signatures(config, alphabet), weights)
+
+    return {f'{config.export.model_name}/{savedmodel_version(config.export)}': Part(write)}
+
+
+def savedmodel_version(export: ExportConfig) -> int:
+    """The number of the model's folder: `--export_model_version` if that is a whole number, else the next one.
+
+    The next one is one more than the greatest there is, 1 at first; Serving serves the greatest.
+    """
+    if re.fullmatch('[0-9]+', export.model_version):
+        return int(export.model_version)
+    folder = Path(export.export_dir, export.model_name)
+    names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
+    return 1 + max((int(name) for name in names if re.fullmatch('[0-9]+', name)), default=0)
+
+
+def _start_with_zeros(getter: Callable[..., tf.Variable], name: str, **options: Any) -> tf.Variable:
+    """A variable without the random numbers that training starts with; the export does not need them."""
+    return getter(name, **{**options, 'initializer': tfv1.zeros_initializer()})
+
+
+def _write(path: Path, signatures: Mapping[str, Signature], weights: Weights) -> None:
+    """Writes the default graph with `weights` in its variables to the folder `path`."""
+    builder = tfv1.saved_model.Builder(str(path))
+    proto = tfv1.ConfigProto(device_count={'GPU': 0})
+    with tfv1.Session(config=proto) as session:
+        for variable in tfv1.global_variables():
+            variable.load(weights[variable.op.name], session)
+        builder.add_meta_graph_and_variables(
+            session,
+            [tf.saved_model.SERVING],
+            {name: _signature_def(signature) for name, signature in signatures.items()},
+            clear_devices=True,
+            strip_default_attrs=True,
+        )
+    builder.save()
+
+
+def _signature_def(signature: Signature) -> Any:
+    return tfv1.saved_model.build_signature_def(
+        inputs={name: tfv1.saved_model.build_tensor_info(tensor) for name, tensor in signature.inputs.items()},
+        outputs={name: tfv1.saved_model.build_tensor_info(tensor) for name, tensor in signature.outputs.items()},
+        method_name=tfv1.saved_model.signature_constants.PREDICT_METHOD_NAME,
+    )
