@@ -20,6 +20,9 @@ WINDOW = 2 * N_CONTEXT + 1
 TYPICAL_MFCCS = (-22.0, 11.0, -7.0, 4.0, -1.0, -3.0, 1.4, -3.0, -0.4, 0.0, -2.0)
 """Means of the first coefficients over recordings of speech, in round numbers; those of the others are near 0."""
 
+NORM_EPSILON = 1e-12
+"""Added to the variance in layer normalization."""
+
 _PHILOX = 1  # TensorFlow's number for this generator
 
 
@@ -135,7 +138,7 @@ def layer_norm(name: str, inputs: tf.Tensor) -> tf.Tensor:
         beta = variable_on_cpu('beta', [units], tfv1.zeros_initializer())
         gamma = variable_on_cpu('gamma', [units], tfv1.ones_initializer())
     mean, variance = tf.nn.moments(inputs, axes=[-1], keepdims=True)
-    return tf.nn.batch_normalization(inputs, mean, variance, beta, gamma, 1e-12)
+    return tf.nn.batch_normalization(inputs, mean, variance, beta, gamma, NORM_EPSILON)
 
 
 def dropout(name: str, inputs: tf.Tensor, rate: float, drop: Dropout) -> tf.Tensor:
