@@ -29,6 +29,10 @@ class ExportError(UserError):
     """An export that cannot be written where the flags say, or as they say."""
 
 
+class ModelError(UserError):
+    """A file or folder that is no model, or one that is damaged or of another version."""
+
+
 class JobError(UserError):
     """Another process of a job of several has ended, so that this one cannot go on."""
 

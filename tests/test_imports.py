@@ -15,7 +15,7 @@ PACKAGE = 'deepspeech_training'
 LEVELS = (
     ('cli',),
     ('flags', 'train', 'evaluate', 'export', 'infer'),
-    ('epochs',),
+    ('epochs', 'runtimes'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
@@ -36,8 +36,12 @@ OUTSIDE = {
 
 WITHOUT_TENSORFLOW = ('text', 'audio', 'flags', 'validation', 'config', 'errors', 'log', 'launch', 'schedule')
 
-WITHOUT_TENSORFLOW_AT_IMPORT = ('cli', 'data.checks', 'export.checks')
-"""What runs before the first step, so that wrong input is answered quickly."""
+WITHOUT_TENSORFLOW_AT_IMPORT = (
+    *('cli', 'data.checks', 'export.checks'),
+    *('runtimes', 'runtimes.content', 'runtimes.metadata', 'runtimes.opening', 'runtimes.runtime'),
+    *('runtimes.windowed', 'runtimes.tflite'),
+)
+"""What runs before the first step, so that wrong input is answered quickly, and what works without TensorFlow."""
 
 
 def modules() -> dict[str, Path]:

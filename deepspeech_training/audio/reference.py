@@ -11,8 +11,15 @@ from deepspeech_training.config import N_INPUT, FeatureConfig
 INT16_SCALE = 32768.0
 
 
-def reference_mfccs(samples: npt.NDArray[np.float32], features: FeatureConfig) -> npt.NDArray[np.float32]:
+PREEMPHASIS = 0.97
+
+
+def reference_mfccs(
+    samples: npt.NDArray[np.float32], features: FeatureConfig, before: float = 0.0
+) -> npt.NDArray[np.float32]:
     """MFCCs of `samples` (float32 `[samples]` in [-1, 1]): float32 `[frames, 26]`.
+
+    `before`: the sample before the first one, which pre-emphasis takes its share of; 0 at the beginning of a file.
 
     As DeepSpeech 0.2 and 0.3 called python_speech_features (`util/audio.py`): samples at the scale of 16 bits,
     pre-emphasis 0.97, Hamming window, 26 mel filters from 0 Hz to half the sample rate, 26 cepstral coefficients with
@@ -27,15 +34,18 @@ def reference_mfccs(samples: npt.NDArray[np.float32], features: FeatureConfig) -
     if not frames:
         return np.zeros([0, N_INPUT], np.float32)
     used = features.window_samples + (frames - 1) * features.step_samples
+    scaled = samples[:used] * np.float32(INT16_SCALE)
+    scaled[1:] -= np.float32(PREEMPHASIS) * scaled[:-1]
+    scaled[0] -= np.float32(PREEMPHASIS * INT16_SCALE * before)
     mfccs = python_speech_features.mfcc(
-        samples[:used] * INT16_SCALE,
+        scaled,
         samplerate=features.sample_rate,
         winlen=features.window_samples / features.sample_rate,
         winstep=features.step_samples / features.sample_rate,
         numcep=N_INPUT,
         nfilt=26,
         nfft=1 << (features.window_samples - 1).bit_length(),
-        preemph=0.97,
+        preemph=0,  # done above
         ceplifter=22,
         appendEnergy=True,
         winfunc=np.hamming,

@@ -99,6 +99,34 @@ class Alphabet:
             parts.append(struct.pack('<HH', number, len(encoded)) + encoded)
         return b''.join(parts)
 
+    @classmethod
+    def deserialize(cls, content: bytes, path: str = '') -> Alphabet:
+        """The alphabet that `serialize` gave as `content`; the labels may come in any order, as from DeepSpeech.
+
+        Raises `DataError` for bytes that are none, and for labels that are no text (models for `--bytes_output_mode`).
+        """
+        labels: dict[int, str] = {}
+        try:
+            (count,) = struct.unpack_from('<H', content)
+            position = 2
+            for _ in range(count):
+                number, length = struct.unpack_from('<HH', content, position)
+                position += 4
+                if position + length > len(content):
+                    raise DataError(f'the alphabet in {path} is cut off')
+                labels[number] = content[position : position + length].decode()
+                position += length
+        except struct.error:
+            raise DataError(f'the alphabet in {path} is cut off') from None
+        except UnicodeDecodeError:
+            raise DataError(
+                f'the alphabet in {path} has labels that are no UTF-8: it was trained with --bytes_output_mode, '
+                'which is not supported yet'
+            ) from None
+        if position != len(content) or sorted(labels) != list(range(count)):
+            raise DataError(f'the alphabet in {path} is damaged: its labels are not numbered from 0 to {count - 1}')
+        return cls([labels[number] for number in range(count)], path)
+
     def _split(self, text: str) -> Iterable[str]:
         """`text` cut into labels, and characters that are none."""
         if self._pattern is None:
