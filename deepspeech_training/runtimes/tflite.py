@@ -71,28 +71,43 @@ def _name(detail: dict[str, Any]) -> str:
 
 def _interpreter(path: str, threads: int) -> Any:
     """The model, with memory for its tensors. Raises `ModelError`."""
-    interpreter_class = _interpreter_class()
+    interpreter_class, schema = _litert()
     try:
+        _verify(path, schema)
         with warnings.catch_warnings():
             warnings.simplefilter('ignore')  # TensorFlow's says that it will be removed one day
             interpreter = interpreter_class(model_path=path, num_threads=threads)
             interpreter.allocate_tensors()
+    except OSError as error:
+        raise ModelError(f'{path}: cannot be read: {error.strerror}') from None
     except (ValueError, RuntimeError) as error:
-        reason = str(error).strip().splitlines()[0]
+        reason = (str(error).strip().splitlines() or ['no reason given'])[0]
         raise ModelError(f'{path}: is no TFLite model that can be run, or damaged: {reason}') from None
     return interpreter
 
 
-def _interpreter_class() -> Any:
+def _verify(path: str, schema: Any) -> None:
+    """Raises `ValueError` for a file that is cut off or damaged, on which the interpreter would end the process."""
+    with open(path, 'rb') as file:
+        content = file.read()
     try:
-        from ai_edge_litert.interpreter import Interpreter
+        schema.ModelT.InitFromPackedBuf(content, 0)
+    except Exception as error:  # whatever reading beyond the end or at wrong places leads to
+        raise ValueError(str(error)) from None
 
-        return Interpreter
+
+def _litert() -> tuple[Any, Any]:
+    """The class of interpreters, and the module that reads the files. Raises `ModelError` where there is none."""
+    try:
+        from ai_edge_litert import interpreter, schema_py_generated
+
+        return interpreter.Interpreter, schema_py_generated
     except ImportError:
         pass
-    try:
+    try:  # TensorFlow has them still
         import tensorflow as tf
+        from tensorflow.lite.python import schema_py_generated
 
-        return tf.lite.Interpreter
+        return tf.lite.Interpreter, schema_py_generated
     except (ImportError, AttributeError):
         raise ModelError('TFLite models need a package that is not installed: pip install ai-edge-litert') from None
