@@ -31,6 +31,7 @@ MAY_DIFFER = frozenset(
         'data.dev_files',
         'data.test_files',
         'data.metrics_files',
+        'data.feature_cache',  # results do not depend on it
         'data.process_ahead',
         'data.read_buffer',
         'export',

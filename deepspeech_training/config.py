@@ -90,6 +90,8 @@ class DataConfig:
     alphabet_config_path: str = 'data/alphabet.txt'
     on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 
+    feature_cache: str = ''  # folder; '': none
+    cache_for_epochs: int = 0  # epochs that augmented features are kept for; 0 and below: for ever
 
 @dataclass(frozen=True)
 class OptimizerConfig:

@@ -68,6 +68,7 @@ RANGES: dict[str, tuple[str, Range]] = {
     'shuffle_buffer': ('data.shuffle_buffer', COUNT),
     'process_ahead': ('data.process_ahead', COUNT),
     'read_buffer': ('data.read_buffer', COUNT),
+    'cache_for_epochs': ('data.cache_for_epochs', Range(at_least=-1, at_most=MAX_INT32)),
     'learning_rate': ('optimizer.learning_rate', POSITIVE),
     'beta1': ('optimizer.beta1', SHARE),
     'beta2': ('optimizer.beta2', SHARE),
@@ -278,6 +279,8 @@ def _why_not_writable(folder: str) -> str:
             os.makedirs(os.path.join(rehearsal, missing), exist_ok=True)
             with tempfile.TemporaryFile(dir=os.path.join(rehearsal, missing)):
                 return ''
+    if config.data.feature_cache and (config.data.train_files or config.data.test_files):
+        yield 'feature_cache', config.data.feature_cache
     except (OSError, ValueError) as error:
         return getattr(error, 'strerror', None) or str(error)
 

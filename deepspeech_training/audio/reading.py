@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import re
 from collections.abc import Iterator
@@ -64,18 +65,20 @@ def audio_info(path: str) -> AudioInfo:
         return info
 
 
-def read_audio(path: str, features: FeatureConfig, buffer_size: int = READ_BUFFER) -> npt.NDArray[np.float32]:
+def read_audio(
+    path: str, features: FeatureConfig, buffer_size: int = READ_BUFFER, content: bytes | None = None
+) -> npt.NDArray[np.float32]:
     """The samples of an audio file: float32 `[samples]`, full scale 1, mono, at `features.sample_rate`.
 
     Any format that libsndfile knows by its content (WAV, FLAC, OGG, MP3, ...), whatever the file's name. The int16
     value 32768 becomes 1. Several channels are averaged; another sample rate is converted by soxr; the result is
     rounded to 16 bits (see `to_16_bits`). Of a WAV file that is cut off, what is there. The first `buffer_size` bytes
-    are asked for at once, which helps on slow file systems.
+    are asked for at once, which helps on slow file systems. With `content` that is taken for the file's bytes.
 
     Raises `DataError` for what cannot be read as audio, for samples that are not finite, and for another sample rate
     where `features.normalize_sample_rate` is off.
     """
-    with _open_audio(path, buffer_size) as file:
+    with _open_audio(path, buffer_size) if content is None else _open_content(path, content) as file:
         rate = file.samplerate
         if rate != features.sample_rate and not features.normalize_sample_rate:
             raise DataError(f'{path}: {wrong_rate(rate, features.sample_rate)}')
@@ -126,6 +129,18 @@ def _open_audio(path: str, buffer_size: int = 0) -> Iterator[soundfile.SoundFile
                 yield file
     except OSError as error:
         raise DataError(f'{path}: cannot be read: {error.strerror}') from error
+    except soundfile.LibsndfileError as error:
+        raise DataError(f'{path}: cannot be read as audio: {error.error_string.rstrip(".")}') from error
+
+
+@contextmanager
+def _open_content(path: str, content: bytes) -> Iterator[soundfile.SoundFile]:
+    """An audio file of which all bytes have been read."""
+    if not content:
+        raise DataError(f'{path}: is empty (0 bytes)')
+    try:
+        with soundfile.SoundFile(io.BytesIO(content)) as file:
+            yield file
     except soundfile.LibsndfileError as error:
         raise DataError(f'{path}: cannot be read as audio: {error.error_string.rstrip(".")}') from error
 

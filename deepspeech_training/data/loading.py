@@ -10,21 +10,38 @@ from typing import NamedTuple
 
 import numpy as np
 
+from deepspeech_training import log
 from deepspeech_training.audio.reading import read_audio
 from deepspeech_training.audio.reference import reference_mfccs
 from deepspeech_training.config import DataConfig, FeatureConfig
+from deepspeech_training.data.contents import HASH_SIZE
+from deepspeech_training.data.feature_cache import FeatureCache
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.errors import DataError, UserError
 from deepspeech_training.text.alphabet import Alphabet
+
+NO_CONTENT = bytes(HASH_SIZE)
 
 
 class LoadedSample(NamedTuple):
     """What the input pipeline needs to know of one utterance."""
 
     name: bytes  # path of the audio file, as the file system spells it
-    audio: np.ndarray  # float32 [samples] in [-1, 1], or MFCCs [frames, N_INPUT] by python_speech_features
+    sound: np.ndarray  # float32: audio [samples] in [-1, 1], or MFCCs [frames, N_INPUT]
+    is_mfccs: np.ndarray  # bool []: which of both
     labels: np.ndarray  # int32 [characters]
     seconds: np.ndarray  # float32 []: duration of the audio
+    content: np.ndarray  # int64 [4]: hash of the audio file, zero without a cache
+    samples: np.ndarray  # int64 []: of the audio, at the model's sample rate
+
+
+class _Sound(NamedTuple):
+    """The parts of a `LoadedSample` that come from the audio."""
+
+    values: np.ndarray
+    is_mfccs: bool
+    samples: int
+    content: bytes  # HASH_SIZE; NO_CONTENT where nothing is to be kept
 
 
 class SampleLoader:
@@ -36,12 +53,18 @@ class SampleLoader:
     """
 
     def __init__(
-        self, samples: Sequence[Sample], alphabet: Alphabet, features: FeatureConfig, data: DataConfig
+        self,
+        samples: Sequence[Sample],
+        alphabet: Alphabet,
+        features: FeatureConfig,
+        data: DataConfig,
+        cache: FeatureCache | None = None,
     ) -> None:
         self._samples = samples
         self._alphabet = alphabet
         self._features = features
         self._read_buffer = data.read_buffer
+        self._cache = cache
         self._numbers = itertools.count()
         self._failures: dict[int, Exception] = {}
 
@@ -52,20 +75,51 @@ class SampleLoader:
         characters that the alphabet lacks: files and alphabets can change after they were checked.
         """
         sample = self._samples[position]
-        audio = read_audio(sample.path, self._features, self._read_buffer)
+        sound = self._sound(sample)
+        try:
+            labels = np.asarray(self._alphabet.encode(sample.transcript), np.int32)
+        except DataError as error:
+            raise DataError(f'{sample.csv}: line {sample.line}: {sample.path}: {error}') from None
+        return LoadedSample(
+            name=os.fsencode(sample.path),
+            sound=sound.values,
+            is_mfccs=np.asarray(sound.is_mfccs),
+            labels=labels,
+            seconds=np.asarray(np.float32(sound.samples / self._features.sample_rate)),
+            content=np.frombuffer(sound.content, np.int64),
+            samples=np.asarray(sound.samples, np.int64),
+        )
+
+    def _sound(self, sample: Sample) -> _Sound:
+        """Features, where they are known or computed by NumPy, or audio."""
+        content, data = NO_CONTENT, None
+        if self._cache is not None:
+            try:
+                cached = self._cache.find(sample.path)
+                if cached is None:
+                    content, data = self._cache.read(sample.path)
+                    cached = self._cache.find_content(content)  # of a file with another name, or touched
+                if cached is not None:
+                    return _Sound(cached.mfccs, True, cached.samples, NO_CONTENT)
+            except OSError:  # it is read without the cache, which tells what is wrong
+                content, data = NO_CONTENT, None
+        audio = read_audio(sample.path, self._features, self._read_buffer, data)
         if not self._features.frames(len(audio)):
             raise DataError(
                 f'{sample.path}: {len(audio)} samples at {self._features.sample_rate} Hz are shorter than '
                 f'one window of {self._features.window_ms} ms; remove the file from {sample.csv}'
             )
-        seconds = np.float32(len(audio) / self._features.sample_rate)
-        try:
-            labels = np.asarray(self._alphabet.encode(sample.transcript), np.int32)
-        except DataError as error:
-            raise DataError(f'{sample.csv}: line {sample.line}: {sample.path}: {error}') from None
-        if self._features.backend == 'python_speech_features':
-            audio = reference_mfccs(audio, self._features)
-        return LoadedSample(os.fsencode(sample.path), audio, labels, np.asarray(seconds))
+        if self._features.backend != 'python_speech_features':
+            return _Sound(audio, False, len(audio), content)
+        mfccs = reference_mfccs(audio, self._features)
+        self.store(np.frombuffer(content, np.int64), np.asarray(len(audio)), mfccs)
+        return _Sound(mfccs, True, len(audio), NO_CONTENT)
+
+    def store(self, content: np.ndarray, samples: np.ndarray, mfccs: np.ndarray) -> np.ndarray:
+        """Keeps MFCCs [frames, N_INPUT] that were computed from a sample loaded as audio, and returns them."""
+        if self._cache is not None and content.any():
+            self._cache.store(content.tobytes(), mfccs, int(samples))
+        return mfccs
 
     def load_for_tensorflow(self, position: int) -> LoadedSample:
         """`load` for `tf.numpy_function`: raises only errors that `failure_in` finds again."""
@@ -86,6 +140,9 @@ class SampleLoader:
         found = re.search(r'\[input failure (\d+)\]', message)
         return self._failures.get(int(found[1])) if found else None
 
-    def forget_failures(self) -> None:
-        """Forgets the exceptions of the samples loaded until now."""
+    def begin(self) -> None:
+        """Before each pass: forgets exceptions, and takes up what other processes have computed."""
         self._failures.clear()
+        if self._cache is not None:
+            log.debug(f'Feature cache: {self._cache.found} utterances came from it, {self._cache.stored} were added')
+            self._cache.refresh()

@@ -2,8 +2,9 @@
 
     positions -> load (read, resample, encode) -> MFCCs -> batch -> filler for the last group -> prefetch
 
-Everything but the loading function is TensorFlow. The graph knows positions only: samples and transcripts
-stay in Python, so neither the graph nor a session grows with the data set.
+With a feature cache, MFCCs that it has are loaded instead of audio, and those that it lacks are added to it. Everything
+but the loading function is TensorFlow. The graph knows positions only: samples and transcripts stay in Python, so
+neither the graph nor a session grows with the data set.
 """
 
 from __future__ import annotations
@@ -15,9 +16,11 @@ from typing import NamedTuple, NoReturn
 import numpy as np
 import tensorflow as tf
 
+from deepspeech_training import log
 from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
 from deepspeech_training.data.batch import Batch
-from deepspeech_training.data.loading import SampleLoader
+from deepspeech_training.data.feature_cache import FeatureCache, feature_settings
+from deepspeech_training.data.loading import LoadedSample, SampleLoader
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.text.alphabet import Alphabet
 
@@ -71,7 +74,11 @@ class InputPipeline:
         self._towers = towers
         self._mfccs = mfccs
         self._prefix = prefix
-        self._loader = SampleLoader(samples, alphabet, features, data)
+        self.cache: FeatureCache | None = None  # for who wants to know what came from it
+        if data.feature_cache:
+            self.cache = FeatureCache(data.feature_cache, feature_settings(features, tf.__version__))
+            log.info(f'Feature cache {data.feature_cache}: has {len(self.cache)} utterances of these settings')
+        self._loader = SampleLoader(samples, alphabet, features, data, self.cache)
         with tf.device(INPUT_DEVICE), tf.name_scope(prefix):
             self._order = tf.compat.v1.placeholder(tf.int32, [None], 'order')
             self._batch_size = tf.compat.v1.placeholder(tf.int64, [], 'batch_size')
@@ -97,22 +104,38 @@ class InputPipeline:
 
     @tf.autograph.experimental.do_not_convert  # there is nothing to convert, and the conversion writes files
     def _load_rows(self, position: tf.Tensor) -> _Rows:
-        name, audio, labels, seconds = tf.numpy_function(
-            self._loader.load_for_tensorflow, [position], [tf.string, tf.float32, tf.int32, tf.float32]
+        loaded = LoadedSample(
+            *tf.numpy_function(
+                self._loader.load_for_tensorflow,
+                [position],
+                [tf.string, tf.float32, tf.bool, tf.int32, tf.float32, tf.int64, tf.int64],
+            )
         )
-        if self._mfccs is not None:
-            audio.set_shape([None])
-            audio = self._mfccs(audio)
+        features = self._features_of(loaded)
         return _Rows(
-            names=tf.ensure_shape(name, []),
-            features=tf.ensure_shape(audio, [None, N_INPUT]),
-            feature_lengths=tf.shape(audio)[0],
-            labels=tf.ensure_shape(labels, [None]),
-            label_lengths=tf.size(labels),
+            names=tf.ensure_shape(loaded.name, []),
+            features=tf.ensure_shape(features, [None, N_INPUT]),
+            feature_lengths=tf.shape(features)[0],
+            labels=tf.ensure_shape(loaded.labels, [None]),
+            label_lengths=tf.size(loaded.labels),
             weights=tf.constant(1.0),
             indices=position,
-            audio_seconds=tf.ensure_shape(seconds, []),
+            audio_seconds=tf.ensure_shape(loaded.seconds, []),
         )
+
+    def _features_of(self, loaded: LoadedSample) -> tf.Tensor:
+        """MFCCs [frames, N_INPUT] of a sample as tensors: what was loaded, or computed from it."""
+        mfccs = self._mfccs
+        if mfccs is None:
+            return loaded.sound
+        if self.cache is None:
+            return mfccs(tf.ensure_shape(loaded.sound, [None]))
+
+        def compute() -> tf.Tensor:
+            computed = mfccs(tf.ensure_shape(loaded.sound, [None]))
+            return tf.numpy_function(self._loader.store, [loaded.content, loaded.samples, computed], tf.float32)
+
+        return tf.cond(tf.ensure_shape(loaded.is_mfccs, []), lambda: loaded.sound, compute)
 
     def next_batch(self) -> Batch:
         """The next batch: call it once for every tower. The batches are on the CPU, whatever the device scope.
@@ -160,7 +183,7 @@ class InputPipeline:
         numbers = np.arange(batches + fillers) if numbers is None else numbers
         if len(numbers) != batches + fillers:
             raise ValueError(f'there are {len(numbers)} numbers for {batches + fillers} batches')
-        self._loader.forget_failures()
+        self._loader.begin()
         session.run(
             self._iterator.initializer,
             {

@@ -5,7 +5,6 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-CACHE = 'the feature cache is not part of this version'
 AUGMENTATION = 'augmentation is not part of this version'
 BYTES = 'models that write bytes are not part of this version; give an alphabet with --alphabet_config_path'
 
@@ -52,10 +51,12 @@ DATA = Group(
              'Batches that are prepared while others are computed.'),
         Flag('read_buffer', 'size', '1MB', 'data.read_buffer',
              'Buffer for reading audio files, in bytes or with KB, MB, GB or TB.'),
-        Flag('feature_cache', 'path', '', '',
-             'Folder in which the features of the training samples are kept between runs.', later=CACHE),
-        Flag('cache_for_epochs', 'integer', 0, '',
-             'Compute the cached features anew after this many epochs; 0 for never.', later=CACHE),
+        Flag('feature_cache', 'path', '', 'data.feature_cache',
+             'Folder in which features are kept, to be read in later epochs and runs instead of the audio. Several runs '
+             'and settings may share it.'),
+        Flag('cache_for_epochs', 'integer', 0, 'data.cache_for_epochs',
+             'After how many epochs cached features that were augmented are computed anew; 0 or -1 for never. Others '
+             'are always the same.', needs=('augment',)),
         Flag('augment', 'multi_string', None, '',
              'An augmentation of the training samples and its parameters; may be given several times.',
              later=AUGMENTATION),

@@ -1,0 +1,100 @@
+"""Which content an audio file has: a hash of its bytes, remembered so that files are read once, not in each run."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from deepspeech_training.data.journal import CHECKSUM, KEY, Journal, RowIndex
+
+HASH_SIZE = 32  # bytes
+SETTLED_SECONDS = 3.0
+"""A file that changed since is not remembered: it may change again within one tick of its file system's clock."""
+
+ROW = np.dtype(
+    [
+        (KEY, 'V16'),  # hash of the absolute path
+        ('size', '<i8'),  # bytes
+        ('mtime', '<i8'),  # nanoseconds
+        ('ctime', '<i8'),  # also tells a file that was put in another's place with its times kept
+        ('content', f'V{HASH_SIZE}'),
+        ('unused', '<u4'),
+        (CHECKSUM, '<u4'),
+    ]
+)
+SUFFIX = '.audio'
+TITLE = b'DeepSpeech audio hashes 1\n'
+
+
+class Content(NamedTuple):
+    """An audio file as it was read."""
+
+    hash: bytes  # HASH_SIZE
+    bytes: bytes
+
+
+class ContentMemory:
+    """Hashes of audio files by path, size and times of change; threads and processes may share it.
+
+    It never raises because it cannot be read or written: then files are read again.
+    """
+
+    def __init__(self, folder: str) -> None:
+        self._journal = Journal(folder, SUFFIX, ROW, TITLE)
+        self._known = RowIndex(ROW)
+        self._lock = threading.Lock()
+        self._writable = True
+
+    def refresh(self) -> None:
+        """Takes up what other processes have found out."""
+        with self._lock:
+            for _, rows in self._journal.read_new():
+                self._known.add(rows)
+
+    def recall(self, path: str) -> bytes | None:
+        """The hash of the file's content; None when it is not known, or the file has changed. Raises `OSError`."""
+        status = os.stat(path)
+        with self._lock:
+            row = self._known.get(_path_key(path))
+        if row is None or (row['size'], row['mtime'], row['ctime']) != _signature(status):
+            return None
+        return bytes(row['content'].tobytes())
+
+    def read(self, path: str) -> Content:
+        """Reads and hashes a file, and remembers it if it did not change meanwhile or just before. Raises `OSError`."""
+        with open(path, 'rb', buffering=0) as file:
+            now = time.time()
+            before = os.fstat(file.fileno())
+            content = file.readall()
+            after = os.fstat(file.fileno())
+        found = Content(hashlib.blake2b(content, digest_size=HASH_SIZE).digest(), content)
+        settled = now - before.st_ctime > SETTLED_SECONDS
+        if settled and _signature(before) == _signature(after) and before.st_size == len(content):
+            self._remember(path, before, found.hash)
+        return found
+
+    def _remember(self, path: str, status: os.stat_result, content: bytes) -> None:
+        row = np.zeros([], ROW)
+        row[KEY], row['content'] = _path_key(path), content
+        row['size'], row['mtime'], row['ctime'] = _signature(status)
+        with self._lock:
+            self._known.add(row.reshape(1))
+            if self._writable:
+                try:
+                    self._journal.append(row)
+                except OSError:  # said by the features, which take more room
+                    self._writable = False
+
+
+def _path_key(path: str) -> bytes:
+    name = os.path.abspath(path).encode(errors='surrogateescape')
+    return hashlib.blake2b(name, digest_size=16).digest()
+
+
+def _signature(status: os.stat_result) -> tuple[int, int, int]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
