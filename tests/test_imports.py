@@ -31,6 +31,7 @@ FLAGS_SEE = ('config', 'errors', 'log', 'validation')
 OUTSIDE = {
     'absl': ('cli', 'flags'),
     'horovod': ('parallel.horovod',),
+    'onnx': ('export.onnx_graph', 'export.onnx_features'),
 }
 """Packages that only these modules import."""
 

@@ -10,6 +10,7 @@ from deepspeech_training.export.checks import check_directory, check_export
 from deepspeech_training.export.files import Part, part_of_bytes, write_export
 from deepspeech_training.export.frozen import frozen_parts
 from deepspeech_training.export.model_card import model_card, model_card_name
+from deepspeech_training.export.savedmodel import savedmodel_parts
 from deepspeech_training.text.alphabet import Alphabet
 
 Format = Callable[[Config, Alphabet], dict[str, Part]]
@@ -45,4 +46,10 @@ def export_model(config: Config, alphabet: Alphabet) -> list[str]:
 def chosen_formats(export: ExportConfig) -> dict[str, Format]:
     """The formats that the flags ask for, by the runtime they are for; the frozen graph where they ask for none."""
     formats: dict[str, Format] = {}
+    if export.savedmodel:
+        formats['savedmodel'] = savedmodel_parts
+    if export.onnx:
+        from deepspeech_training.export.onnx_models import onnx_parts  # needs a package that not everybody has
+
+        formats['onnx'] = onnx_parts
     return formats or {'tensorflow': frozen_parts}

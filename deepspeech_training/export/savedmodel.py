@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from deepspeech_training.config import Config, ExportConfig
+from deepspeech_training.export.checks import WHOLE_NUMBER
 from deepspeech_training.export.files import Part
 from deepspeech_training.export.serving_graph import Signature, create_signatures
 from deepspeech_training.export.weights import Weights, read_weights
@@ -37,11 +37,11 @@ def savedmodel_version(export: ExportConfig) -> int:
 
     The next one is one more than the greatest there is, 1 at first; Serving serves the greatest.
     """
-    if re.fullmatch('[0-9]+', export.model_version):
+    if WHOLE_NUMBER.fullmatch(export.model_version):
         return int(export.model_version)
     folder = Path(export.export_dir, export.model_name)
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    return 1 + max((int(name) for name in names if re.fullmatch('[0-9]+', name)), default=0)
+    return 1 + max((int(name) for name in names if WHOLE_NUMBER.fullmatch(name)), default=0)
 
 
 def _start_with_zeros(getter: Callable[..., tf.Variable], name: str, **options: Any) -> tf.Variable:

@@ -6,8 +6,6 @@ from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
 TFLITE = 'this version exports a frozen graph (.pb) only'
-SAVEDMODEL = 'SavedModel is not part of this version'
-ONNX = 'ONNX is not part of this version'
 SCORER = 'decoding with a language model is not part of this version; beam search without one is (--beam_width)'
 TUNING = 'the search for the best language-model weights is not part of this version'
 
@@ -106,9 +104,10 @@ EXPORT_GROUP = Group(
         Flag('export_quantize', 'boolean', True, 'export.quantize',
              'Store the weights for TensorFlow Lite in 8 bits.', needs=EXPORT, later=TFLITE),
         Flag('export_savedmodel', 'boolean', False, 'export.savedmodel',
-             'Export a SavedModel, instead of a frozen graph.', needs=EXPORT, later=SAVEDMODEL),
+             'Export a SavedModel for TensorFlow and TensorFlow Serving, instead of a frozen graph.', needs=EXPORT),
         Flag('export_onnx', 'boolean', False, 'export.onnx',
-             'Export to ONNX, instead of a frozen graph.', needs=EXPORT, later=ONNX),
+             'Export to ONNX, for ONNX Runtime, Triton and TensorRT, instead of a frozen graph; needs the package '
+             'onnx.', needs=EXPORT),
         Flag('export_zip', 'boolean', False, 'export.zip',
              'Export for TensorFlow Lite, and pack the model and its scorer into a ZIP file.', needs=EXPORT,
              later=TFLITE),
@@ -119,7 +118,8 @@ EXPORT_GROUP = Group(
         Flag('export_model_name', 'string', 'model', 'export.model_name', 'Name of the model, without slashes.',
              needs=EXPORT),
         Flag('export_model_version', 'string', '0.0.1', 'export.model_version',
-             'Version of the model, as in https://semver.org.', needs=EXPORT),
+             'Version of the model, as in https://semver.org. A whole number also becomes the folder of a SavedModel, '
+             'which is otherwise counted up.', needs=EXPORT),
         Flag('export_contact_info', 'string', '', 'export.contact_info', 'How to reach the author.', needs=EXPORT),
         Flag('export_license', 'string', '', 'export.license', 'Licence of the model, as an SPDX identifier.',
              needs=EXPORT),
