@@ -98,9 +98,9 @@ def acoustic_model(config: Config, weights: Weights, n_output: int) -> GraphBuil
     """Frames of MFCCs, with the 9 before the first and the 9 behind the last, to their log-probabilities.
 
     `mfccs` float32 `[batch, 9 + frames + 9, N_INPUT]`, zeros beyond the ends of the audio; `frames` int32 `[batch]`,
-    how many there are of each utterance; `state_c` and `state_h` float32 `[batch, n_hidden]`, zeros at the beginning. To
-    `log_probabilities` float32 `[batch, frames, n_output]`, of which those behind `frames` mean nothing, and the state
-    after `frames` frames, `new_state_c` and `new_state_h`.
+    how many there are of each utterance; `state_c` and `state_h` float32 `[batch, n_hidden]`, zeros at the beginning.
+    To `log_probabilities` float32 `[batch, frames, n_output]`, of which those behind `frames` mean nothing, and the
+    state after `frames` frames, `new_state_c` and `new_state_h`.
     """
     graph = GraphBuilder('acoustic')
     state_shape: list[Dimension] = [BATCH, config.model.n_hidden]

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from deepspeech_training.config import Config, ExportConfig
-from deepspeech_training.export.checks import WHOLE_NUMBER
+from deepspeech_training.export.checks import LARGEST_VERSION, WHOLE_NUMBER
 from deepspeech_training.export.files import Part
 from deepspeech_training.export.serving_graph import Signature, create_signatures
 from deepspeech_training.export.weights import Weights, read_weights
@@ -41,7 +41,8 @@ def savedmodel_version(export: ExportConfig) -> int:
         return int(export.model_version)
     folder = Path(export.export_dir, export.model_name)
     names = [path.name for path in folder.iterdir()] if folder.is_dir() else []
-    return 1 + max((int(name) for name in names if WHOLE_NUMBER.fullmatch(name)), default=0)
+    versions = (int(name) for name in names if WHOLE_NUMBER.fullmatch(name))
+    return 1 + max((version for version in versions if version < LARGEST_VERSION), default=0)
 
 
 def _start_with_zeros(getter: Callable[..., tf.Variable], name: str, **options: Any) -> tf.Variable:
