@@ -15,6 +15,9 @@ N_INPUT = 26
 N_CONTEXT = 9
 """Frames of context on each side."""
 
+LAYERS = ('layer_1', 'layer_2', 'layer_3', 'cudnn_lstm', 'layer_5', 'layer_6')
+"""The layers, from the input on. The names of a layer's variables begin with its name."""
+
 FEATURE_BACKENDS = ('tensorflow', 'python_speech_features')
 LSTM_IMPLEMENTATIONS = ('auto', 'hoisted', 'block', 'cudnn', 'unrolled')
 ON_BAD_SAMPLE = ('error', 'skip')
@@ -87,11 +90,11 @@ class DataConfig:
     shuffle_buffer: int = 1000  # batches
     process_ahead: int = 16  # batches prepared in advance
     read_buffer: int = 1024 * 1024  # bytes
+    feature_cache: str = ''  # folder; '': none
+    cache_for_epochs: int = 0  # epochs that augmented features are kept for; 0 and below: for ever
     alphabet_config_path: str = 'data/alphabet.txt'
     on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 
-    feature_cache: str = ''  # folder; '': none
-    cache_for_epochs: int = 0  # epochs that augmented features are kept for; 0 and below: for ever
 
 @dataclass(frozen=True)
 class OptimizerConfig:

@@ -24,7 +24,7 @@ from deepspeech_training.parallel.loss_scale import LossScale, load_states, read
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
 from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
-from deepspeech_training.totals import EpochTotals, Pace, SampleRange
+from deepspeech_training.totals import EpochTotals, Pace, Ranges, SampleRange
 
 NAMES_SHOWN = 5
 """How many files with a bad loss one log line names."""
@@ -47,6 +47,7 @@ class TrainingGraph:
     new_first_step: tf.Tensor
     global_step: tf.Variable
     loss_scales: Sequence[LossScale] = ()
+    frozen: Sequence[str] = ()  # weights that are not trained
 
 
 class TrainingLoop:
@@ -83,10 +84,18 @@ class TrainingLoop:
         session.run(graph.set_first_step, {graph.new_first_step: state.first_step})
         load_states(state.extra.get(LOSS_SCALES), graph.loss_scales, session)
 
-    def run(
-        self, train_range: SampleRange, dev_ranges: Sequence[SampleRange], metrics_ranges: Sequence[SampleRange]
-    ) -> None:
-        """Trains epoch by epoch, until the last one or an early stop.
+    @property
+    def epoch(self) -> int:
+        """The one that is under way, or comes next."""
+        return self._state.epoch
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing is left to train."""
+        return self._state.epoch >= self._config.schedule.epochs or self._monitor.has_waited_enough
+
+    def run(self, ranges: Ranges, until: int) -> None:
+        """Trains epoch by epoch, as long as they are below `until` and training is not over.
 
         Interruptions, by the launcher of a job too, and the end of another rank leave the last state behind.
 
@@ -95,19 +104,18 @@ class TrainingLoop:
           TrainingInterruptedError: a signal ended it.
         """
         state = self._state
-        self._say_what_is_left()
         try:
-            while state.epoch < self._config.schedule.epochs and not self._monitor.has_waited_enough:
+            while state.epoch < until and not self.is_over:
                 epoch = state.epoch
-                self._train_epoch(epoch, train_range)
-                stop = self._validate(epoch, dev_ranges)
-                self._measure(epoch, metrics_ranges)
+                self._train_epoch(epoch, ranges.train)
+                stop = self._validate(epoch, ranges.dev)
+                self._measure(epoch, ranges.metrics)
                 self._save_last()
                 self._writer.flush()
                 if stop:
                     log.info(f'Early stop: the dev loss has not improved for {self._config.schedule.es_epochs} epochs')
-                    break
             self._store.wait()
+            self._state.extra = self._whole_state().extra
         except JobError:  # the update that failed changed nothing
             if self._strategy.sharded_slots is None:  # else a part of the state is gone with the other process
                 log.warn('The job cannot go on: writing the last state')
@@ -117,7 +125,8 @@ class TrainingLoop:
         finally:
             self._strategy.stop()
 
-    def _say_what_is_left(self) -> None:
+    def say_what_is_left(self) -> None:
+        """Of a training that goes on."""
         state, schedule = self._state, self._config.schedule
         if not (state.epoch or state.rows_done):
             return
@@ -141,7 +150,7 @@ class TrainingLoop:
         data, state = self._config.data, self._state
         self._rows = part.count
         order = epoch_order(part.count, data.train_batch_size, epoch, data, self._config.random_seed) + part.start
-        totals = EpochTotals(loss_sum=state.loss_sum, count=state.count)
+        totals = EpochTotals()
         label = f'Epoch {epoch} | Training'
         first = (epoch << 32) + state.rows_done // data.train_batch_size  # no two batches have the same number
         shard = self._start(order[state.rows_done :], data.train_batch_size, training=True, first=first)
@@ -149,10 +158,11 @@ class TrainingLoop:
             pace = Pace(self._strategy.side_by_side)
             while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
                 totals.add(result)
-                self._count(result, totals)
+                self._count(result)
                 self._after_training_step(result, pace.add(result))
-                bar.advance(result.count + len(result.bad_names), loss=totals.loss)
-        state.train_loss = self._report_epoch(label, totals, self._strategy.epoch_remark())
+                bar.advance(result.count + len(result.bad_names), loss=state.mean_loss)
+        state.train_loss = state.mean_loss
+        self._report_epoch(label, totals, state.train_loss, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
         if totals.overflows:
             log.info(f'{totals.overflows} updates were skipped: gradients overflowed, each time halving the loss scale')
@@ -163,11 +173,12 @@ class TrainingLoop:
         together = self._strategy.batches_together * self._config.data.train_batch_size
         return min(self._rows, self._state.rows_done + batches * together)
 
-    def _count(self, result: StepResult, totals: EpochTotals) -> None:
+    def _count(self, result: StepResult) -> None:
         """Keeps up with what a step has used and changed."""
         state = self._state
         state.rows_done = self._rows_after(result.batches)
-        state.loss_sum, state.count = totals.loss_sum, totals.count
+        state.loss_sum += result.job_loss_sum
+        state.count += result.job_count
         state.step += int(result.applied)
 
     def _start(self, order: np.ndarray, batch_size: int, *, training: bool, first: int = 0) -> Shard:
@@ -271,7 +282,8 @@ class TrainingLoop:
                 if self._strategy.world_size == 1:  # several processes must stop after the same step
                     self._heed_signals()
         self._heed_signals()
-        loss = self._report_epoch(label, totals)
+        loss = self._strategy.all_mean(totals.loss_sum, totals.count)
+        self._report_epoch(label, totals, loss)
         self._name_bad_losses(totals.bad_names, 'they are not in the mean')
         self._writer.scalars(kind, self._state.step, {f'loss/{part.name}': loss})
         return totals
@@ -296,29 +308,35 @@ class TrainingLoop:
         self._last_saved = time.monotonic()
 
     def _save(self, save: Callable[..., str]) -> str:
-        with self._strategy.paused() as waiting:  # batches that changed the variables and were not counted yet
-            step = int(self._session.run(self._graph.global_step))
-            rows_done = self._rows_after(waiting) if waiting else self._state.rows_done
-            scales = read_states(self._graph.loss_scales, self._session)
-            extra = {LOSS_SCALES: scales} if scales else {}
-            state = replace(self._state, step=step, rows_done=rows_done, extra=extra)
-            return save(self._session, state, write=self._strategy.writes_checkpoints)
+        with self._strategy.paused() as waiting:  # steps that changed the variables and were not counted yet
+            return save(self._session, self._whole_state(waiting), write=self._strategy.writes_checkpoints)
+
+    def _whole_state(self, waiting: Sequence[StepResult] = ()) -> RunState:
+        """The state that belongs to the variables as they are now, after the steps `waiting` too."""
+        state = self._state
+        scales = read_states(self._graph.loss_scales, self._session)
+        return replace(
+            state,
+            step=int(self._session.run(self._graph.global_step)),
+            rows_done=self._rows_after(sum(r.batches for r in waiting)) if waiting else state.rows_done,
+            loss_sum=state.loss_sum + sum(result.job_loss_sum for result in waiting),
+            count=state.count + sum(result.job_count for result in waiting),
+            extra={LOSS_SCALES: scales} if scales else {},
+        )
 
     def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:
         return log.progress(label, total, enabled=self._config.report.show_progressbar and self._strategy.is_chief)
 
-    def _report_epoch(self, label: str, totals: EpochTotals, remark: str = '') -> float:
-        """Shows what the processes' parts of an epoch added up to; returns the mean loss over all of them."""
+    def _report_epoch(self, label: str, totals: EpochTotals, loss: float, remark: str = '') -> None:
+        """Shows an epoch's mean `loss`, and how fast the processes' parts went, of which one is `totals`."""
         seconds = max(totals.seconds, 1e-9)
         waited = totals.totals.get('wait_seconds', 0.0) / seconds
-        loss_sum, count = self._strategy.all_sum([totals.loss_sum, totals.count])
-        loss = loss_sum / count if count else math.nan
+        (count,) = self._strategy.all_sum([totals.count])
         log.info(
             f'{label} | loss {loss:.4f} | {int(count)} samples in {totals.seconds:.1f} s, '
             f'{count / seconds:.1f} a second | waited for input {100 * waited:.1f}%'
             + (f' | {remark}' if remark else '')
         )
-        return loss
 
     def _name_bad_losses(self, names: Sequence[str], consequence: str) -> None:
         if names:

@@ -9,7 +9,7 @@ from functools import partial
 import tensorflow as tf
 
 from deepspeech_training import log
-from deepspeech_training.checkpoints import CheckpointStore, Geometry, Restored
+from deepspeech_training.checkpoints import CheckpointStore, Geometry, Restored, belongs_to
 from deepspeech_training.config import Config
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.manifest import Sample
@@ -20,6 +20,7 @@ from deepspeech_training.model.ctc import ctc_losses
 from deepspeech_training.model.features import compute_mfccs
 from deepspeech_training.model.lstm import choose_lstm
 from deepspeech_training.model.precision import choose_compute_type
+from deepspeech_training.model.variables import freezing
 from deepspeech_training.parallel.devices import compute_capabilities, get_available_gpus
 from deepspeech_training.parallel.strategy import Fetches, StepOps, StepResult, Strategy, TowerFn, TowerOutput
 from deepspeech_training.text.alphabet import Alphabet
@@ -59,25 +60,28 @@ def with_compute_type(config: Config, strategy: Strategy | None = None) -> Confi
     return replace(config, model=replace(config.model, compute_type=chosen))
 
 
-def make_tower_fn(config: Config, n_output: int, *, training: bool, keep_logits: bool = False) -> TowerFn:
+def make_tower_fn(
+    config: Config, n_output: int, *, training: bool, keep_logits: bool = False, frozen: Sequence[str] = ()
+) -> TowerFn:
     """A function that builds one tower: from a `Batch` to its losses.
 
     With `keep_logits`, `per_sample` has `logits` [frames, batch, n_output], `lengths`, `losses`,
-    `indices` and `weights` [batch] for decoding.
+    `indices` and `weights` [batch] for decoding. `frozen`: layers that are not trained.
     """
     lstm = chosen_lstm(config)
 
     def tower(batch: Batch) -> TowerOutput:
-        output = create_model(
-            batch.features,
-            batch.feature_lengths,
-            config.model,
-            n_output,
-            training=training,
-            lstm=lstm,
-            seed=config.random_seed,
-            stream=batch.number,
-        )
+        with freezing(partial(belongs_to, frozen)):
+            output = create_model(
+                batch.features,
+                batch.feature_lengths,
+                config.model,
+                n_output,
+                training=training,
+                lstm=lstm,
+                seed=config.random_seed,
+                stream=batch.number,
+            )
         losses = ctc_losses(output.logits, batch.feature_lengths, batch.labels, batch.label_lengths)
         per_sample = {
             'logits': output.logits,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -22,6 +23,15 @@ class SampleRange:
 
     def order(self) -> np.ndarray:
         return np.arange(self.start, self.start + self.count, dtype=np.int32)
+
+
+@dataclass(frozen=True)
+class Ranges:
+    """The data sets that an epoch goes through."""
+
+    train: SampleRange
+    dev: Sequence[SampleRange]
+    metrics: Sequence[SampleRange]
 
 
 @dataclass

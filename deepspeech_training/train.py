@@ -6,19 +6,21 @@ import hashlib
 import math
 import os
 import uuid
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
 import tensorflow as tf
 
 from deepspeech_training import log
-from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState
-from deepspeech_training.config import Config, OptimizerConfig, ScheduleConfig, changed_settings
+from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState, belongs_to
+from deepspeech_training.config import LAYERS, Config, OptimizerConfig, ScheduleConfig, changed_settings
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
+from deepspeech_training.errors import CheckpointError
 from deepspeech_training.graphs import (
     geometry,
     make_pipeline,
@@ -31,11 +33,13 @@ from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.accumulation import local_variable
 from deepspeech_training.parallel.loss_scale import loss_scales
 from deepspeech_training.parallel.registry import create_strategy
+from deepspeech_training.parallel.sharded_adam import moments_at_rest
 from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from deepspeech_training.text.alphabet import Alphabet
-from deepspeech_training.totals import SampleRange
+from deepspeech_training.totals import Ranges, SampleRange
+from deepspeech_training.validation import nothing_to_freeze
 
 
 def create_optimizer(
@@ -68,9 +72,17 @@ def scheduled_learning_rate(base: tf.Tensor, done: tf.Tensor, schedule: Schedule
 
 
 def build_graph(
-    config: Config, strategy: Strategy, samples: Sequence[Sample], alphabet: Alphabet, updates: int
+    config: Config,
+    strategy: Strategy,
+    samples: Sequence[Sample],
+    alphabet: Alphabet,
+    updates: int,
+    frozen: Sequence[str] = (),
 ) -> TrainingGraph:
-    """Builds everything in the default graph; `samples` are all the loop will ever read, `updates` those of the run."""
+    """Builds everything in the default graph; `samples` are all the loop will ever read, `updates` those of the run.
+
+    `frozen`: layers that are not trained.
+    """
     tf.compat.v1.set_random_seed(config.random_seed)
     pipeline = make_pipeline(config, strategy, samples, alphabet)
     n_output = alphabet.size + 1
@@ -90,12 +102,14 @@ def build_graph(
     )
     step = strategy.build(
         pipeline.next_batch,
-        make_tower_fn(config, n_output, training=True),
+        make_tower_fn(config, n_output, training=True, frozen=frozen),
         partial(create_optimizer, learning_rate, config.optimizer, strategy.adam),
         watch={'learning_rate': learning_rate},
         summarize=_step_summary if config.report.summary_dir and strategy.is_chief else None,
     )
     evaluation = strategy.build_evaluation(pipeline.next_batch, make_tower_fn(config, n_output, training=False))
+    at_rest = [variable for variable in tf.compat.v1.global_variables() if belongs_to(frozen, variable.op.name)]
+    moments_at_rest(at_rest)
     return TrainingGraph(
         pipeline=pipeline,
         step=step,
@@ -107,6 +121,7 @@ def build_graph(
         new_first_step=new_first_step,
         global_step=global_step,
         loss_scales=loss_scales(),
+        frozen=[variable.op.name for variable in at_rest],
     )
 
 
@@ -115,11 +130,36 @@ def _step_summary(step: StepOps) -> tf.Tensor:
     return tf.cond(step.applied, lambda: log_grads_and_vars(step.gradients), lambda: tf.constant(b''))
 
 
+@dataclass(frozen=True)
+class Phase:
+    """The epochs below `until`, in which the layers `frozen` are not trained; with a graph and a session of its own."""
+
+    frozen: tuple[str, ...]
+    until: int
+
+
+def phases(config: Config) -> list[Phase]:
+    """Those of a whole run: one, unless layers are unfrozen on the way."""
+    epochs, unfrozen = config.schedule.epochs, config.checkpoints.unfreeze_at_epoch
+    frozen = LAYERS[: config.checkpoints.freeze_source_layers]
+    if frozen and 0 < unfrozen < epochs:
+        return [Phase(frozen, unfrozen), Phase((), epochs)]
+    return [Phase(frozen, epochs)]
+
+
+@dataclass(frozen=True)
+class Handover:
+    """What a phase leaves to the next one: the variables' values, and where training is."""
+
+    values: Mapping[str, np.ndarray]
+    state: RunState
+
+
 def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     """Trains for `config.schedule.epochs` epochs.
 
     Raises:
-      CheckpointError: a checkpoint cannot be read or written.
+      CheckpointError: a checkpoint cannot be read or written, or there is none whose layers could be frozen.
       DataError: an audio file cannot be read any more.
       FlagError: something is asked for that only a GPU can do, and there is none.
       JobError: another process of the job is gone.
@@ -128,35 +168,82 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     """
     strategy = create_strategy(config.parallel)
     config = with_compute_type(config, strategy)
-    samples: list[Sample] = list(data_sets.train)
-    train_range = SampleRange('train', 0, len(samples))
-    dev_ranges: list[SampleRange] = []
-    metrics_ranges: list[SampleRange] = []
-    for ranges, sets in ((dev_ranges, data_sets.dev), (metrics_ranges, data_sets.metrics)):
-        for name, rows in sets.items():
-            ranges.append(SampleRange(name, len(samples), len(rows)))
-            samples += rows
-    with tf.Graph().as_default() as graph:
-        updates = config.schedule.epochs * updates_an_epoch(config, strategy, train_range.count)
-        operations = build_graph(config, strategy, samples, alphabet, updates)
-        store = CheckpointStore(
-            config.checkpoints,
-            geometry(config, alphabet),
-            GraphVariables(strategy.sharded_slots),
-            {'settings': changed_settings(config)},
+    with ExitStack() as opened:
+        training = _Training(config, strategy, data_sets, alphabet, opened)
+        handover = None
+        for phase in phases(config):
+            handover = training.run(phase, handover)
+            if handover is None:
+                break
+
+
+class _Training:
+    """What the phases of a training have in common; what is open over several of them is closed with `opened`."""
+
+    def __init__(
+        self, config: Config, strategy: Strategy, data_sets: DataSets, alphabet: Alphabet, opened: ExitStack
+    ) -> None:
+        self._config = config
+        self._strategy = strategy
+        self._alphabet = alphabet
+        self._opened = opened
+        self._data = digest(data_sets.train)
+        self._samples: list[Sample] = []
+        self._ranges = Ranges(
+            self._add('train', data_sets.train),
+            [self._add(name, rows) for name, rows in data_sets.dev.items()],
+            [self._add(name, rows) for name, rows in data_sets.metrics.items()],
         )
-        with make_session(strategy) as session, Interrupts() as interrupts:
-            restored = restore_everywhere(strategy, store, session, training=True)
-            graph.finalize()
-            state = strategy.agree(first_state(restored, digest(data_sets.train)))
-            writer = SummaryWriter(config.report.summary_dir if strategy.is_chief else '')
-            try:
-                loop = TrainingLoop(config, strategy, operations, store, writer, session, state, interrupts)
-                if restored and strategy.is_chief:
-                    loop.warn_of_other_learning_rate()
-                loop.run(train_range, dev_ranges, metrics_ranges)
-            finally:
-                writer.close()
+        self._writer = SummaryWriter(config.report.summary_dir if strategy.is_chief else '')
+        self._interrupts = Interrupts()
+
+    def _add(self, name: str, rows: Sequence[Sample]) -> SampleRange:
+        added = SampleRange(name, len(self._samples), len(rows))
+        self._samples += rows
+        return added
+
+    def run(self, phase: Phase, before: Handover | None) -> Handover | None:
+        """Trains the epochs of `phase`, which is the first one without `before`; None when training is over then."""
+        config, strategy = self._config, self._strategy
+        with tf.Graph().as_default() as graph:
+            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._ranges.train.count)
+            operations = build_graph(config, strategy, self._samples, self._alphabet, updates, phase.frozen)
+            variables = GraphVariables(strategy.sharded_slots, operations.frozen)
+            store = CheckpointStore(
+                config.checkpoints, geometry(config, self._alphabet), variables, {'settings': changed_settings(config)}
+            )
+            with make_session(strategy) as session:
+                restored = None
+                if before is None:
+                    self._opened.enter_context(self._interrupts)
+                    self._opened.callback(self._writer.close)
+                    restored = restore_everywhere(strategy, store, session, training=True)
+                    state = strategy.agree(first_state(restored, self._data))
+                else:
+                    state = before.state
+                    variables.initialize(session)
+                    variables.write(session, before.values)
+                    strategy.after_restore(session)
+                graph.finalize()
+                loop = TrainingLoop(config, strategy, operations, store, self._writer, session, state, self._interrupts)
+                if before is None:
+                    self._begin(phase, restored, loop)
+                else:
+                    log.info(f'Epoch {state.epoch}: all layers are trained from here on')
+                loop.run(self._ranges, phase.until)
+                return None if loop.is_over else Handover(variables.read(session), state)
+
+    def _begin(self, phase: Phase, restored: Restored | None, loop: TrainingLoop) -> None:
+        """Says what the run goes on with, or complains that there are only random layers to be frozen."""
+        if phase.frozen and restored is None:
+            raise CheckpointError(nothing_to_freeze(self._config))
+        loop.say_what_is_left()
+        if phase.frozen and loop.epoch < phase.until:
+            before = f' before epoch {phase.until}' if phase.until < self._config.schedule.epochs else ''
+            flag = f'--freeze_source_layers={len(phase.frozen)}'
+            log.info(f'{flag}: {", ".join(phase.frozen)} are not trained{before}')
+        if restored and self._strategy.is_chief:
+            loop.warn_of_other_learning_rate()
 
 
 def first_state(restored: Restored | None, data: str) -> RunState:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from deepspeech_training import config as configs
-from deepspeech_training.config import Config
+from deepspeech_training.config import LAYERS, Config
 from deepspeech_training.errors import CheckpointError, FlagError
 from deepspeech_training.launch import Launch
 
@@ -85,6 +85,8 @@ RANGES: dict[str, tuple[str, Range]] = {
     'max_bad_steps': ('schedule.max_bad_steps', COUNT),
     'checkpoint_secs': ('checkpoints.checkpoint_secs', COUNT_OR_NONE),
     'drop_source_layers': ('checkpoints.drop_source_layers', Range(at_least=0, at_most=5)),
+    'freeze_source_layers': ('checkpoints.freeze_source_layers', Range(at_least=0, at_most=5)),
+    'unfreeze_at_epoch': ('checkpoints.unfreeze_at_epoch', COUNT_OR_NONE),
     'checkpoint_steps': ('checkpoints.checkpoint_steps', COUNT_OR_NONE),
     'max_to_keep': ('checkpoints.max_to_keep', COUNT),
     'cpu_towers': ('parallel.cpu_towers', Range(at_least=0, at_most=256)),
@@ -124,7 +126,7 @@ FILE_NAMES = {
 
 def validate(config: Config) -> None:
     """Raises `FlagError` with everything that is wrong about the values themselves, and how they fit together."""
-    problems = [*_bad_values(config), *_bad_features(config), *_bad_combinations(config)]
+    problems = [*_bad_values(config), *_bad_features(config), *_bad_combinations(config), *_bad_transfer(config)]
     if problems:
         raise FlagError('\n'.join(problems))
 
@@ -199,6 +201,28 @@ def _bad_combinations(config: Config) -> Iterator[str]:
         )
 
 
+def _bad_transfer(config: Config) -> Iterator[str]:
+    """Layers that keep their weights have to have some that are worth it."""
+    checkpoints = config.checkpoints
+    frozen, dropped = checkpoints.freeze_source_layers, checkpoints.drop_source_layers
+    if checkpoints.unfreeze_at_epoch and not frozen:
+        yield (
+            f'--unfreeze_at_epoch={checkpoints.unfreeze_at_epoch}: there is nothing to unfreeze; say how many layers '
+            'are frozen with --freeze_source_layers'
+        )
+    if frozen and checkpoints.load_train == 'init':
+        yield (
+            f'--freeze_source_layers={frozen}: with --load_train=init these layers would keep random weights; '
+            'leave out one of them'
+        )
+    if frozen + dropped > len(LAYERS) and max(frozen, dropped) < len(LAYERS):
+        yield (
+            f'--freeze_source_layers={frozen}: the first {frozen} of {len(LAYERS)} layers cannot keep their weights '
+            f'when --drop_source_layers={dropped} lets the last {dropped} start anew; together they are at most '
+            f'{len(LAYERS)}'
+        )
+
+
 def check_launch(config: Config, launch: Launch) -> None:
     """Whether the flags fit how the program was started.
 
@@ -255,6 +279,8 @@ def _written_folders(config: Config, launch: Launch) -> Iterator[tuple[str, str]
     if config.data.train_files and checkpoints.save_dir and (launch.is_chief or on_each_node):
         same = checkpoints.save_dir == checkpoints.load_dir
         yield 'checkpoint_dir' if same else 'save_checkpoint_dir', checkpoints.save_dir
+    if config.data.feature_cache and (config.data.train_files or config.data.test_files):
+        yield 'feature_cache', config.data.feature_cache
     if not launch.is_chief:
         return
     if config.data.train_files and config.report.summary_dir:
@@ -279,18 +305,32 @@ def _why_not_writable(folder: str) -> str:
             os.makedirs(os.path.join(rehearsal, missing), exist_ok=True)
             with tempfile.TemporaryFile(dir=os.path.join(rehearsal, missing)):
                 return ''
-    if config.data.feature_cache and (config.data.train_files or config.data.test_files):
-        yield 'feature_cache', config.data.feature_cache
     except (OSError, ValueError) as error:
         return getattr(error, 'strerror', None) or str(error)
 
 
+def nothing_to_freeze(config: Config) -> str:
+    """The message for a training that has no checkpoint to begin with."""
+    checkpoints = config.checkpoints
+    return (
+        f'--freeze_source_layers={checkpoints.freeze_source_layers}: there is no checkpoint in {checkpoints.load_dir}, '
+        'and layers that keep random weights learn nothing; give the folder of a trained model with '
+        '--load_checkpoint_dir'
+    )
+
+
+def _has_checkpoint(folder: str) -> bool:
+    return any(os.path.isfile(os.path.join(folder, name)) for name in ('checkpoint', 'best_dev_checkpoint'))
+
+
 def _check_checkpoint(config: Config) -> None:
-    """Evaluation needs a checkpoint unless this run trains one first."""
+    """Evaluation needs a checkpoint unless this run trains one first; so does a training whose layers are frozen."""
+    folder, frozen = config.checkpoints.load_dir, config.checkpoints.freeze_source_layers
     if config.data.train_files:
+        if frozen and not (_has_checkpoint(folder) or _has_checkpoint(config.checkpoints.save_dir)):
+            raise CheckpointError(nothing_to_freeze(config))
         return
-    folder = config.checkpoints.load_dir
-    if not any(os.path.isfile(os.path.join(folder, name)) for name in ('checkpoint', 'best_dev_checkpoint')):
+    if not _has_checkpoint(folder):
         exists = 'has no checkpoint' if os.path.isdir(folder) else 'does not exist'
         raise CheckpointError(
             f'the checkpoint folder {folder} {exists}, and without --train_files none is trained; '

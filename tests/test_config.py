@@ -183,6 +183,25 @@ def test_cudnn_is_for_gpus() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ('values', 'told'),
+    [
+        ({'unfreeze_at_epoch': 2}, '--unfreeze_at_epoch=2: there is nothing to unfreeze'),
+        ({'freeze_source_layers': 2, 'load_train': 'init'}, '--load_train=init these layers would keep random weights'),
+        ({'freeze_source_layers': 4, 'drop_source_layers': 3}, 'together they are at most 6'),
+        (
+            {'freeze_source_layers': 6, 'unfreeze_at_epoch': 1},
+            '--freeze_source_layers=6: must be at least 0 and at most',
+        ),
+    ],
+)
+def test_frozen_layers_have_weights_that_are_worth_it(values: dict[str, Any], told: str) -> None:
+    named = problems(replace(TRAIN, checkpoints=CheckpointConfig(**values)))
+    assert len(named) == 1
+    assert told in named[0]
+    validate(replace(TRAIN, checkpoints=CheckpointConfig(freeze_source_layers=4, drop_source_layers=2)))
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> Config:
     """A run that trains, tests and exports into folders that do not exist yet."""
@@ -250,6 +269,15 @@ def test_missing_alphabet(run: Config, tmp_path: Path) -> None:
         check_paths(changed(run, 'data.alphabet_config_path', f'{tmp_path}/other.txt'))
     with pytest.raises(FlagError, match=f'--alphabet_config_path={tmp_path}: is no file'):
         check_paths(changed(run, 'data.alphabet_config_path', str(tmp_path)))
+
+
+def test_frozen_layers_come_from_a_checkpoint(run: Config, tmp_path: Path) -> None:
+    frozen = changed(run, 'checkpoints.freeze_source_layers', 3)
+    with pytest.raises(CheckpointError, match=r'--freeze_source_layers=3: there is no checkpoint in .*runs/a'):
+        check_paths(frozen)
+    (tmp_path / 'checkpoint').touch()
+    check_paths(changed(frozen, 'checkpoints.load_dir', str(tmp_path)))
+    check_paths(changed(frozen, 'checkpoints.save_dir', str(tmp_path)))
 
 
 def test_evaluation_needs_a_checkpoint(run: Config, tmp_path: Path) -> None:

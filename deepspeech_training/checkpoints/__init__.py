@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from deepspeech_training.checkpoints.fitting import Geometry
+from deepspeech_training.checkpoints.fitting import Geometry, belongs_to
 from deepspeech_training.checkpoints.folder import BEST, LAST, Found, Kind, find_checkpoint, named_checkpoints
 from deepspeech_training.checkpoints.run_state import RunState
 from deepspeech_training.checkpoints.store import CheckpointStore, Restored
@@ -18,6 +18,7 @@ __all__ = [
     'Kind',
     'Restored',
     'RunState',
+    'belongs_to',
     'find_checkpoint',
     'named_checkpoints',
 ]

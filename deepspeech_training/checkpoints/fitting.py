@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from deepspeech_training.config import LAYERS
 from deepspeech_training.errors import CheckpointError
 
 Shapes = Mapping[str, Sequence[int]]
-LAYERS = ('layer_1', 'layer_2', 'layer_3', 'cudnn_lstm', 'layer_5', 'layer_6')
-"""The variables of each layer begin with its name."""
 
 CUDNN_SLOTS = 'cudnn_lstm/opaque_kernel'
 """Adam's moments in checkpoints of DeepSpeech that trained with CuDNN are kept for its one opaque parameter."""
@@ -73,9 +72,14 @@ def missing_variables(path: str, wanted: Shapes, weights: set[str], there: Shape
 
 
 def dropped_variables(names: Iterable[str], layers: int) -> set[str]:
-    """Those of the last `layers` layers, with their moments: exactly these, by the first part of their names."""
+    """Those of the last `layers` layers, with their moments: exactly these."""
     dropped = LAYERS[len(LAYERS) - layers :]
-    return {name for name in names if name.split('/', 1)[0] in dropped}
+    return {name for name in names if belongs_to(dropped, name)}
+
+
+def belongs_to(layers: Collection[str], name: str) -> bool:
+    """Whether the variable `name` is one of these `layers`, or a moment of one: by the first part of the name."""
+    return name.split('/', 1)[0] in layers
 
 
 def is_from_cudnn(there: Shapes) -> bool:

@@ -13,7 +13,8 @@ class RunState:
     """Kept as JSON in a file beside the checkpoint's: DeepSpeech would trip over variables it does not know.
 
     `run`: a name of this training, from its first start on; checkpoints of others may be in the same folder.
-    `epoch` (from 0) is under way; `rows_done` samples of its order were used, with these sums of losses.
+    `epoch` (from 0) is under way; `rows_done` samples of its order were used by all processes together, of which
+    `count` had a finite loss, with the sum `loss_sum`.
     `step`: updates so far, also those of a training that this one began with; `first_step`: those alone, -1 until it
     has begun. `data`: a digest of the training samples, whose order `rows_done` counts in.
     """
@@ -32,6 +33,11 @@ class RunState:
     dev_loss: float = math.nan
     data: str = ''
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def mean_loss(self) -> float:
+        """That of the epoch so far; NaN before the first sample."""
+        return self.loss_sum / self.count if self.count else math.nan
 
     def to_json(self) -> dict[str, Any]:
         """JSON values; numbers that JSON does not have become None."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol
 
 import numpy as np
@@ -26,13 +26,14 @@ class GraphVariables:
     """Reads and sets the global variables of the default graph, by the names they have in checkpoints.
 
     Made after all variables, optimizer slots included, and before the graph is finalized. `slots` are moments of the
-    optimizer that are spread over processes: then `read` has to be called in all of them.
+    optimizer that are spread over processes: then `read` has to be called in all of them. `frozen` are names of
+    weights that are not trained.
     """
 
-    def __init__(self, slots: SpreadSlots | None = None) -> None:
+    def __init__(self, slots: SpreadSlots | None = None, frozen: Iterable[str] = ()) -> None:
         self._slots = slots
         self._variables = {v.op.name: v for v in tf.compat.v1.global_variables()}
-        self.weights = {v.op.name for v in tf.compat.v1.trainable_variables()}
+        self.weights = {v.op.name for v in tf.compat.v1.trainable_variables()} | set(frozen)
         self._initializer = tf.compat.v1.global_variables_initializer()
         self._given: dict[str, tf.Tensor] = {}
         self._assign: dict[str, tf.Operation] = {}

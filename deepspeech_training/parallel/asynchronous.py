@@ -125,8 +125,8 @@ class AsyncStrategy(HybridStrategy):
             self._staleness.append(result.measures[STALENESS])
         return result
 
-    def paused(self) -> AbstractContextManager[int]:
-        return nullcontext(0) if self._threads is None else self._threads.paused()
+    def paused(self) -> AbstractContextManager[Sequence[StepResult]]:
+        return nullcontext(()) if self._threads is None else self._threads.paused()
 
     def stop(self) -> None:
         if self._threads is not None:

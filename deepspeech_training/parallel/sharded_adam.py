@@ -96,6 +96,17 @@ class ShardedAdam(AdamBase):
                 self._moments[name] = (variable(f'{name}/Adam', shape, 0.0), variable(f'{name}/Adam_1', shape, 0.0))
 
 
+def moments_at_rest(parameters: Sequence[tf.Variable]) -> None:
+    """Makes Adam's moments of `parameters` that are not trained, on the CPU.
+
+    Nothing changes them. Checkpoints have them as those of all others, for runs in which these parameters are trained.
+    """
+    with tf.device(CPU):
+        for parameter in parameters:
+            for suffix in ('', '_1'):
+                variable(f'{parameter.op.name}/Adam{suffix}', parameter.shape, 0.0)
+
+
 def deal_out(sizes: Sequence[int], owners: int) -> list[int]:
     """The owner of each size, so that all have about the same: the largest first, to who has the least."""
     loads = [0] * owners

@@ -70,6 +70,7 @@ def _run_accumulated(
     feed = {
         accumulation.count: sum(batch['count'] for batch in batches),
         accumulation.bad: sum(len(batch['bad_names']) for batch in batches),
+        accumulation.loss_sum: sum(batch['loss_sum'] for batch in batches),
     }
     return _result(batches, session.run(_update_fetches(ops, fetches), feed))
 
@@ -94,6 +95,7 @@ def _update_fetches(ops: StepOps, fetches: Fetches | None) -> dict[str, Any]:
     wanted: dict[str, Any] = {'measures': dict(ops.measures)}
     if ops.train_op is not None:
         wanted |= {'train_op': ops.train_op, 'applied': ops.applied, 'gradient_norm': ops.gradient_norm}
+        wanted['job_sums'] = ops.job_sums
     if ops.overflowed is not None:
         wanted['overflowed'] = ops.overflowed
     if fetches is not None:
@@ -105,6 +107,7 @@ def _result(batches: Sequence[Mapping[str, Any]], update: Mapping[str, Any]) -> 
     def added(kind: str) -> dict[str, float]:
         return {key: sum(float(batch[kind][key]) for batch in batches) for key in batches[0][kind]}
 
+    job_loss_sum, job_count = update.get('job_sums', (0.0, 0.0))
     return StepResult(
         loss_sum=sum(float(batch['loss_sum']) for batch in batches),
         count=round(sum(float(batch['count']) for batch in batches)),
@@ -117,6 +120,8 @@ def _result(batches: Sequence[Mapping[str, Any]], update: Mapping[str, Any]) -> 
         measures=added('timing') | {key: float(value) for key, value in update['measures'].items()},
         fetched=update.get('fetched'),
         overflowed=bool(update.get('overflowed', False)),
+        job_loss_sum=float(job_loss_sum),
+        job_count=round(float(job_count)),
     )
 
 

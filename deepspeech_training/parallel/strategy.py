@@ -52,14 +52,15 @@ class Accumulation:
     """How the gradients of several batches are added up before one update.
 
     `reset`: makes the sums 0. `add`: adds the gradients of the next batch of every tower.
-    `count` and `bad`: float32 scalars to feed to `train_op`, the samples in the sums and those among them whose
-    loss was not finite. `steps`: batches of every tower an update.
+    `count`, `bad` and `loss_sum`: float32 scalars to feed to `train_op`, the samples in the sums, those among them
+    whose loss was not finite, and the sum of the losses. `steps`: batches of every tower an update.
     """
 
     reset: tf.Operation
     add: tf.Operation
     count: tf.Tensor
     bad: tf.Tensor
+    loss_sum: tf.Tensor
     steps: int
 
 
@@ -77,6 +78,7 @@ class StepOps:
     `accumulation`: not None where an update takes several batches.
     `summary`: string scalar, what `summarize` made of this step.
     `overflowed`: bool scalar, whether nothing was applied only because the loss scale was too large; None without one.
+    `job_sums`: float32 `[2]`, loss sum and count of the update over all processes; None in an evaluation graph.
     """
 
     loss_sum: tf.Tensor
@@ -94,6 +96,7 @@ class StepOps:
     accumulation: Accumulation | None = None
     summary: tf.Tensor | None = None
     overflowed: tf.Tensor | None = None
+    job_sums: tf.Tensor | None = None
 
 
 Fetches = Callable[[StepOps], Any]
@@ -104,7 +107,10 @@ Summarize = Callable[[StepOps], tf.Tensor]
 
 @dataclass(frozen=True)
 class StepResult:
-    """What one step gave, as Python and NumPy values; losses, counts and names are those of this process."""
+    """What one step gave, as Python and NumPy values; losses, counts and names are those of this process.
+
+    `job_loss_sum` and `job_count` are those of all processes, and the same in each; 0 in evaluation.
+    """
 
     loss_sum: float
     count: int
@@ -117,6 +123,8 @@ class StepResult:
     measures: dict[str, float] = field(default_factory=dict)
     fetched: Any = None
     overflowed: bool = False
+    job_loss_sum: float = 0.0
+    job_count: int = 0
 
 
 @dataclass(frozen=True)
@@ -254,12 +262,12 @@ class Strategy(ABC):
         Raises `tf.errors.OutOfRangeError` at the end of the data.
         """
 
-    def paused(self) -> AbstractContextManager[int]:
+    def paused(self) -> AbstractContextManager[Sequence[StepResult]]:
         """Within it no variable changes: no step is under way.
 
-        Gives how many batches have changed the variables, but were not returned by `run_step` yet.
+        Gives the steps that have changed the variables, but were not returned by `run_step` yet.
         """
-        return nullcontext(0)
+        return nullcontext(())
 
     def stop(self) -> None:  # noqa: B027 - most strategies have nothing under way between steps
         """Ends what is still under way, before the session is closed."""

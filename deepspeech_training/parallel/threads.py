@@ -70,14 +70,14 @@ class TowerThreads:
         return self._fetches
 
     @contextmanager
-    def paused(self) -> Iterator[int]:
-        """Within it no step is under way. Results that wait are kept; gives how many batches they are of."""
+    def paused(self) -> Iterator[Sequence[StepResult]]:
+        """Within it no step is under way. Gives the results that wait, which are kept."""
         with self._changed:
             self._pauses += 1
         try:
             with self._changed:
                 self._changed.wait_for(lambda: not self._under_way)
-                waiting = sum(result.batches for result in self._results)
+                waiting = tuple(self._results)
             yield waiting
         finally:
             with self._changed:

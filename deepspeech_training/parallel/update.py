@@ -88,8 +88,9 @@ def build_update(
     if rule.accumulate_steps == 1:
         weight = scaled(sample_weight(outputs, rule.collective), rule.loss_scale)
         gradients = average_gradients(compute_gradients(weight))
-        bad = tf.cast(tf.size(ops.bad_names), tf.float32)
-        return _finish(ops, rule.collective.sum_gradients(gradients), ops.count, bad, optimizer, rule)
+        with tf.device(CPU), tf.compat.v1.name_scope('step'):
+            sums = tf.stack([ops.count, tf.cast(tf.size(ops.bad_names), tf.float32), ops.loss_sum])
+        return _finish(ops, rule.collective.sum_gradients(gradients), sums, optimizer, rule)
     pairs = zip(compute_gradients(scaled(_one(), rule.loss_scale)), devices, strict=True)
     sums = [accumulate(*pair, tower) for tower, pair in enumerate(pairs, first)]
     (ops,) = _finish_accumulated([ops], [sums], optimizer, rule)
@@ -130,8 +131,10 @@ def _finish_accumulated(
         reset = tf.group(*(total.reset for total in every), name='reset')
         count = tf.compat.v1.placeholder(tf.float32, [], name='count')
         bad = tf.compat.v1.placeholder(tf.float32, [], name='bad')
+        loss_sum = tf.compat.v1.placeholder(tf.float32, [], name='loss_sum')
+        given = tf.stack([count, bad, loss_sum])
     gradients = rule.collective.sum_gradients(average_gradients([total.gradients for total in every]))
-    finished = _finish(turns[0], gradients, count, bad, optimizer, rule)
+    finished = _finish(turns[0], gradients, given, optimizer, rule)
     steps = []
     for ops, own in zip(turns, sums, strict=True):
         with tf.compat.v1.name_scope('accumulation'):
@@ -139,13 +142,14 @@ def _finish_accumulated(
         steps.append(
             replace(
                 ops,
-                accumulation=Accumulation(reset, add, count, bad, rule.accumulate_steps),
+                accumulation=Accumulation(reset, add, count, bad, loss_sum, rule.accumulate_steps),
                 train_op=finished.train_op,
                 applied=finished.applied,
                 gradients=finished.gradients,
                 gradient_norm=finished.gradient_norm,
                 measures=finished.measures,
                 overflowed=finished.overflowed,
+                job_sums=finished.job_sums,
             )
         )
     return steps
@@ -154,17 +158,18 @@ def _finish_accumulated(
 def _finish(
     ops: StepOps,
     gradients: GradientsAndVariables,
-    count: tf.Tensor,
-    bad: tf.Tensor,
+    sums: tf.Tensor,
     optimizer: tf.compat.v1.train.Optimizer,
     rule: UpdateRule,
 ) -> StepOps:
-    """Completes a step; `count` and `bad`, float32 scalars, are samples of this process in the `gradients`.
+    """Completes a step; `sums`, float32 `[3]`, are the samples of this process in the `gradients`, those among them
+    whose loss is not finite, and the sum of the losses.
 
     With several batches an update, `gradients` are sums, which are divided here; so is what the loss scale multiplied.
     """
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
-        count, bad = tf.unstack(rule.collective.sum(tf.stack([count, bad]), 'count'))
+        count, bad, loss_sum = tf.unstack(rule.collective.sum(sums, 'count'))
+        job_sums = tf.stack([loss_sum, count])
     factor = _factor(count, rule)
     norm = rule.collective.norm(gradients, factor)
     with tf.device(CPU), tf.compat.v1.name_scope('step'):
@@ -181,6 +186,7 @@ def _finish(
         gradients=rule.collective.shown(averaged),
         gradient_norm=norm,
         measures={**ops.measures, **update.measures},
+        job_sums=job_sums,
     )
     return ops if rule.loss_scale is None else _with_next_scale(ops, rule.loss_scale, good)
 

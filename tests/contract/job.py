@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
 import tensorflow as tf
 
-from deepspeech_training.checkpoints import GraphVariables
-from deepspeech_training.parallel.strategy import Fetches, StepOps, StepResult, Strategy, TowerFn
+from deepspeech_training.checkpoints import GraphVariables, belongs_to
+from deepspeech_training.model.variables import freezing
+from deepspeech_training.parallel.sharded_adam import moments_at_rest
+from deepspeech_training.parallel.strategy import Fetches, StepOps, StepResult, Strategy, TowerFn, TowerOutput
 
 AnyJob = TypeVar('AnyJob', bound='Job')
 MakeOptimizer = Callable[[], tf.compat.v1.train.Optimizer]
@@ -33,8 +36,12 @@ class Job:
         *,
         evaluation: bool = False,
         seed: int = 1,
+        frozen: Sequence[str] = (),
     ) -> None:
-        """`evaluation`: whether there is an evaluation step too; else `self.evaluation` is the training step."""
+        """`evaluation`: whether there is an evaluation step too; else `self.evaluation` is the training step.
+
+        `frozen`: layers that are not trained, by the first part of their variables' names.
+        """
         self.strategy = strategy
         self.graph = tf.Graph()
         with self.graph.as_default():
@@ -42,7 +49,9 @@ class Job:
             self._iterator = tf.compat.v1.data.make_initializable_iterator(
                 self._dealt(make_batches, strategy.batches_a_step)
             )
-            self.training = strategy.build(self._iterator.get_next, tower_fn, make_optimizer)
+            frozen_fn = _with_frozen(frozen, tower_fn)
+            self.training = strategy.build(self._iterator.get_next, frozen_fn, make_optimizer)
+            moments_at_rest([v for v in tf.compat.v1.global_variables() if belongs_to(frozen, v.op.name)])
             self._initializers = [self._iterator.initializer]
             self.trained_variables = [variable.name for variable in tf.compat.v1.global_variables()]
             self.evaluation = self.training
@@ -80,6 +89,11 @@ class Job:
         """Gives all variables their first values."""
         self._values.initialize(self.session)
 
+    def load(self, values: dict[str, np.ndarray]) -> None:
+        """Gives the variables the values that `state` gave, perhaps in another job."""
+        self._values.write(self.session, {name.partition(':')[0]: value for name, value in values.items()})
+        self.strategy.after_restore(self.session)
+
     def start(self, feed: dict[tf.Tensor, Any] | None = None) -> None:
         """Begins an epoch."""
         self.session.run(self._initializers, feed)
@@ -107,11 +121,22 @@ class Job:
         return values
 
 
+def _with_frozen(frozen: Sequence[str], tower_fn: TowerFn) -> TowerFn:
+    def tower(batch: Any) -> TowerOutput:
+        with freezing(partial(belongs_to, frozen)):
+            return tower_fn(batch)
+
+    return tower
+
+
 def _of_all_ranks(strategy: Strategy, result: StepResult) -> StepResult:
     """Sums, and the towers in the order in which they took their batches; the update was the same for all."""
     results = strategy.all_gather(result)
     assert {other.applied for other in results} == {result.applied}
     assert {repr(other.gradient_norm) for other in results} == {repr(result.gradient_norm)}
+    assert {(repr(other.job_loss_sum), other.job_count) for other in results} == {
+        (repr(result.job_loss_sum), result.job_count)
+    }
     batches = range(0, len(result.per_tower), strategy.towers)
     return replace(
         result,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple
@@ -96,12 +97,15 @@ class ToyJob(Job):
         make_optimizer: MakeOptimizer | None = None,
         evaluation: bool = False,
         seed: int = 1,
+        frozen: Sequence[str] = (),
     ) -> None:
         self._data = data
         self._batch_size = batch_size
         self._counts: list[tf.Tensor] = []
         make_optimizer = make_optimizer or partial(adam, strategy)
-        super().__init__(strategy, self._batches, tower_fn, make_optimizer, evaluation=evaluation, seed=seed)
+        super().__init__(
+            strategy, self._batches, tower_fn, make_optimizer, evaluation=evaluation, seed=seed, frozen=frozen
+        )
 
     def start_with(self, count: int) -> None:
         """Begins an epoch of the first `count` samples, from the first values of the variables."""
