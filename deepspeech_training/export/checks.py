@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from deepspeech_training.config import ExportConfig
@@ -13,31 +14,49 @@ from deepspeech_training.errors import ExportError, FlagError
 LANGUAGE_TAG = re.compile(r'[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*')
 """The syntax all tags of BCP 47 (RFC 5646, section 2.1) have; whether the subtags are registered is not looked up."""
 
-WHOLE_NUMBER = re.compile('[0-9]+')
+WHOLE_NUMBER = re.compile('[0-9]{1,255}')
 """A version that TensorFlow Serving takes as it is."""
 
 LARGEST_VERSION = 2**63 - 1
 
 
 def check_export(export: ExportConfig) -> None:
-    """Raises `FlagError` for a language that is none, a version that cannot be a folder's, a package that is missing.
+    """Raises `FlagError` with everything that is wrong about the export's language, and how its flags fit together.
 
     The other values are checked with the flags, in `validation`, and so is the directory.
     """
-    if export.language and not LANGUAGE_TAG.fullmatch(export.language):
-        suggestion = export.language.replace('_', '-')
+    problems = [*_bad_language(export.language), *_bad_combinations(export), *_bad_for_servers(export)]
+    if problems:
+        raise FlagError('\n'.join(problems))
+
+
+def _bad_language(language: str) -> Iterator[str]:
+    if language and not LANGUAGE_TAG.fullmatch(language):
+        suggestion = language.replace('_', '-')
         hint = f'; did you mean {suggestion}?' if LANGUAGE_TAG.fullmatch(suggestion) else ''
-        raise FlagError(
-            f'--export_language={export.language}: must be a BCP 47 language tag, such as en or de-Latn-AT{hint}'
+        yield f'--export_language={language}: must be a BCP 47 language tag, such as en or de-Latn-AT{hint}'
+
+
+def _bad_combinations(export: ExportConfig) -> Iterator[str]:
+    tflite = '--export_tflite' if export.tflite else '--export_zip' if export.zip else ''
+    if not export.quantize and not tflite:
+        yield '--noexport_quantize: is about weights for TensorFlow Lite; give --export_tflite too'
+    if tflite and not export.batch_size:
+        yield (
+            f'--export_batch_size=0: does not fit {tflite}, whose LSTM is unrolled over a fixed number of frames '
+            '(--n_steps); leave out one of them'
         )
+
+
+def _bad_for_servers(export: ExportConfig) -> Iterator[str]:
     version = export.model_version
     if export.savedmodel and WHOLE_NUMBER.fullmatch(version) and int(version) > LARGEST_VERSION:
-        raise FlagError(
+        yield (
             f'--export_model_version={version}: TensorFlow Serving takes whole numbers up to {LARGEST_VERSION}; '
             'give a smaller one, or one with dots, such as 1.0.0, for which --export_savedmodel counts up'
         )
     if export.onnx and importlib.util.find_spec('onnx') is None:
-        raise FlagError("--export_onnx: needs the package onnx, which is not installed: pip install '.[onnx]'")
+        yield "--export_onnx: needs the package onnx, which is not installed: pip install '.[onnx]'"
 
 
 def check_directory(export_dir: str) -> None:

@@ -11,6 +11,7 @@ from deepspeech_training.export.files import Part, part_of_bytes, write_export
 from deepspeech_training.export.frozen import frozen_parts
 from deepspeech_training.export.model_card import model_card, model_card_name
 from deepspeech_training.export.savedmodel import savedmodel_parts
+from deepspeech_training.export.tflite import tflite_parts
 from deepspeech_training.text.alphabet import Alphabet
 
 Format = Callable[[Config, Alphabet], dict[str, Part]]
@@ -46,6 +47,8 @@ def export_model(config: Config, alphabet: Alphabet) -> list[str]:
 def chosen_formats(export: ExportConfig) -> dict[str, Format]:
     """The formats that the flags ask for, by the runtime they are for; the frozen graph where they ask for none."""
     formats: dict[str, Format] = {}
+    if export.tflite or export.zip:
+        formats['tflite'] = tflite_parts
     if export.savedmodel:
         formats['savedmodel'] = savedmodel_parts
     if export.onnx:

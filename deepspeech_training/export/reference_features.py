@@ -22,17 +22,20 @@ from deepspeech_training.export.feature_matrices import (
 )
 
 
-def window_reference_mfccs(samples: tf.Tensor, features: FeatureConfig) -> tf.Tensor:
+def window_reference_mfccs(samples: tf.Tensor, features: FeatureConfig, *, has_log: bool = False) -> tf.Tensor:
     """MFCCs `[1, N_INPUT]` of one window: `samples` float32 `[features.window_samples]` in [-1, 1].
 
     A whole file's pre-emphasis reaches back to the sample before the window, which a client does not hand over: it is
     taken to equal the window's first one. (Without any, as for the first sample of a file, MFCCs of speech were off by
     2.5 times as much.) But for this, the result is that of `audio.reference.reference_mfccs`.
+    `has_log`: the runtime has an operation for logarithms, as TensorFlow Lite does, in all its versions.
     """
     matrices = reference_matrices(features)
     spectrum = tf.matmul(tf.expand_dims(samples, 0), _constant(_spectrum_matrix(matrices)))
     filters = np.concatenate([matrices.filters, matrices.filters])  # of the squares of both parts
     energies = tf.matmul(_squares(spectrum), _constant(filters))
+    if has_log:
+        return tf.matmul(tf.math.log(tf.maximum(energies, SMALLEST)), _constant(matrices.cepstrum))
     return _cepstra(energies, matrices.cepstrum)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-TFLITE = 'this version exports a frozen graph (.pb) only'
+ZIP = 'the ZIP package is not part of this version'
 SCORER = 'decoding with a language model is not part of this version; beam search without one is (--beam_width)'
 TUNING = 'the search for the best language-model weights is not part of this version'
 
@@ -100,9 +100,9 @@ EXPORT_GROUP = Group(
         Flag('export_beam_width', 'integer', 500, 'export.beam_width',
              'Beam width that the exported model asks for.', needs=EXPORT),
         Flag('export_tflite', 'boolean', False, 'export.tflite',
-             'Export for TensorFlow Lite, instead of a frozen graph.', needs=EXPORT, later=TFLITE),
+             'Export for TensorFlow Lite, instead of a frozen graph.', needs=EXPORT),
         Flag('export_quantize', 'boolean', True, 'export.quantize',
-             'Store the weights for TensorFlow Lite in 8 bits.', needs=EXPORT, later=TFLITE),
+             'Store the weights for TensorFlow Lite in 8 bits; without, as float32.', needs=EXPORT),
         Flag('export_savedmodel', 'boolean', False, 'export.savedmodel',
              'Export a SavedModel for TensorFlow and TensorFlow Serving, instead of a frozen graph.', needs=EXPORT),
         Flag('export_onnx', 'boolean', False, 'export.onnx',
@@ -110,7 +110,7 @@ EXPORT_GROUP = Group(
              'onnx.', needs=EXPORT),
         Flag('export_zip', 'boolean', False, 'export.zip',
              'Export for TensorFlow Lite, and pack the model and its scorer into a ZIP file.', needs=EXPORT,
-             later=TFLITE),
+             later=ZIP),
         Flag('export_language', 'string', '', 'export.language',
              'Language of the model as a BCP 47 tag, such as en-Latn-GB.', needs=EXPORT),
         Flag('export_author_id', 'string', 'author', 'export.author_id', 'Who made the model, in one word.',
