@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -150,6 +151,53 @@ def newest(folder: Path) -> float:
     return max(path.stat().st_mtime for path in folder.glob('train-*.index'))
 
 
+A_SIGNAL_TO_ONE_RANK = """
+import os, signal, sys
+from deepspeech_training import cli, epochs
+
+class Loop(epochs.TrainingLoop):
+    def _after_training_step(self, *arguments):
+        if os.environ['HOROVOD_RANK'] == '1' and self._state.step == 2:
+            os.kill(os.getpid(), signal.SIGTERM)
+            while self._interrupts.stop is None:
+                pass
+        super()._after_training_step(*arguments)
+
+epochs.TrainingLoop = Loop
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
+def test_the_loss_of_an_epoch_that_was_interrupted_is_that_of_all_ranks(folder: Path) -> None:
+    """Of the samples before the stop too, of which each rank has seen a part."""
+    flags = ('--epochs=1', '--intra_op_parallelism_threads=1', '--inter_op_parallelism_threads=1')
+    assert job(folder, 'whole', *flags).returncode == 0
+
+    command = program(folder, 'stopped', '--horovod', *flags)
+    command[1:2] = ['-c', A_SIGNAL_TO_ONE_RANK]
+    stopped = run_job(2, command, folder=folder, environment={**homes(folder), 'PYTHONPATH': str(Path(PROGRAM).parent)})
+    assert stopped.returncode != 0
+    assert any('Interrupted in epoch 0 at step 2' in line for line in lines_of(0, stopped.stderr)), stopped.stderr
+    resumed = job(folder, 'stopped', *flags)
+    assert resumed.returncode == 0, resumed.stderr
+    assert any('8 samples of the next one' in line for line in lines_of(0, resumed.stderr))
+
+    states = [state_of(folder / name / 'train-4') for name in ('stopped', 'whole')]
+    for name in ('epoch', 'step', 'train_loss'):
+        assert states[0][name] == states[1][name]
+    for tag in ('epoch_loss', 'step_loss'):
+        curves = [scalars(folder / f'{name}-curves' / 'train', tag) for name in ('stopped', 'whole')]
+        assert curves[0] == curves[1]
+    printed = f'Epoch 0 | Training | loss {states[1]["train_loss"]:.4f} |'
+    assert any(printed in line for line in lines_of(0, resumed.stderr))
+
+
+def state_of(checkpoint: Path) -> dict[str, Any]:
+    """Where the run was."""
+    state: dict[str, Any] = json.loads(Path(f'{checkpoint}.json').read_text(encoding='utf-8'))['run']
+    return state
+
+
 def test_losses_that_are_never_finite_end_every_rank(folder: Path) -> None:
     result = job(folder, 'diverged', '--learning_rate=1e30', '--max_bad_steps=5', '--epochs=20')
     assert result.returncode != 0
@@ -250,7 +298,10 @@ def test_a_rank_that_is_killed_ends_the_job(folder: Path) -> None:
     assert "another rank ended; its message, or the launcher's, says why" in output
     assert 'Process 1 exit with status code 137' in output
     assert 'deepspeech_training/' not in output, 'a traceback'
-    assert last_step(folder, 'killed') > 0
+    step = last_step(folder, 'killed')
+    assert step > 0
+    state = state_of(folder / 'killed' / f'train-{step}')
+    assert state['count'] == state['rows_done'] == 4 * step  # of both ranks
 
 
 def test_ctrl_c_ends_every_rank_and_keeps_what_was_learned(folder: Path) -> None:
