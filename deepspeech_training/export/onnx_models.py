@@ -8,6 +8,7 @@ import numpy as np
 
 from deepspeech_training.config import N_CONTEXT, N_INPUT, Config
 from deepspeech_training.export.files import Part, model_file, part_of_bytes
+from deepspeech_training.export.metadata import GRAPH_VERSION
 from deepspeech_training.export.onnx_acoustic import State, add_acoustic_model
 from deepspeech_training.export.onnx_features import add_mfccs, cut_to_longest
 from deepspeech_training.export.onnx_graph import Dimension, GraphBuilder
@@ -51,6 +52,7 @@ def onnx_metadata(config: Config, alphabet: Alphabet) -> dict[str, str]:
     """
     features, export = config.features, config.export
     return {
+        'version': str(GRAPH_VERSION),
         'alphabet': json.dumps(alphabet.labels, ensure_ascii=False),
         'sample_rate': str(features.sample_rate),
         'feature_win_len': str(features.window_ms),

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.core.protobuf import saved_model_pb2
 
 from deepspeech_training.config import Config, ExportConfig
 from deepspeech_training.export.checks import LARGEST_VERSION, WHOLE_NUMBER
@@ -63,8 +64,19 @@ def _write(path: Path, signatures: Mapping[str, Signature], weights: Weights) ->
             {name: _signature_def(signature) for name, signature in signatures.items()},
             clear_devices=True,
             strip_default_attrs=True,
+            saver=tfv1.train.Saver(),  # the builder's own has a random name in the graph
         )
     builder.save()
+    _forget_gradients(path / 'saved_model.pb')
+
+
+def _forget_gradients(file: Path) -> None:
+    """Takes the names of our own gradients out of the graph: they are for training, and differ each time."""
+    content = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    for meta_graph in content.meta_graphs:
+        for node in meta_graph.graph_def.node:
+            node.attr.pop('_gradient_op_type', None)
+    file.write_bytes(content.SerializeToString(deterministic=True))
 
 
 def _signature_def(signature: Signature) -> Any:

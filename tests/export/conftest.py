@@ -25,22 +25,28 @@ def alphabet() -> Alphabet:
     return Alphabet(" abcdefghijklmnopqrstuvwxyz'", 'alphabet.txt')
 
 
+def write_random_checkpoint(config: Config, alphabet: Alphabet, folder: Path) -> Config:
+    """Writes a checkpoint with random weights for a configuration, and returns the latter with its folder."""
+    random = np.random.default_rng(1)
+    tfv1.disable_v2_behavior()
+    with tf.Graph().as_default(), tfv1.Session() as session:
+        create_inference_graph(config, alphabet.size + 1, lstm='block')
+        for variable in tfv1.global_variables():
+            variable.load(random.normal(scale=0.3, size=variable.shape).astype(np.float32), session)
+        saver = tfv1.train.Saver()
+        folder.mkdir(exist_ok=True)
+        saver.save(session, str(folder / 'train'), global_step=1, write_meta_graph=False)
+    return dataclasses.replace(config, checkpoints=CheckpointConfig(load_dir=str(folder)))
+
+
 @pytest.fixture
 def random_checkpoint(tmp_path: Path) -> Callable[[Config, Alphabet], Config]:
-    """Writes a checkpoint with random weights for a configuration, and returns the latter with its folder."""
+    """Does so below `tmp_path`."""
 
     def write(config: Config, alphabet: Alphabet) -> Config:
-        folder = tmp_path / f'checkpoint_{config.model.n_hidden}_{alphabet.size}'
-        random = np.random.default_rng(1)
-        tfv1.disable_v2_behavior()
-        with tf.Graph().as_default(), tfv1.Session() as session:
-            create_inference_graph(config, alphabet.size + 1, lstm='block')
-            for variable in tfv1.global_variables():
-                variable.load(random.normal(scale=0.3, size=variable.shape).astype(np.float32), session)
-            saver = tfv1.train.Saver()
-            folder.mkdir(exist_ok=True)
-            saver.save(session, str(folder / 'train'), global_step=1, write_meta_graph=False)
-        return dataclasses.replace(config, checkpoints=CheckpointConfig(load_dir=str(folder)))
+        return write_random_checkpoint(
+            config, alphabet, tmp_path / f'checkpoint_{config.model.n_hidden}_{alphabet.size}'
+        )
 
     return write
 
