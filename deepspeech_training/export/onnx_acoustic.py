@@ -79,6 +79,10 @@ def _lstm(graph: GraphBuilder, inputs: str, frames: str, weights: Weights, initi
     states = [graph.node('Unsqueeze', value, axes=[0]) for value in (initial.h, initial.c)] if initial else []
     outputs, h, c = graph.nodes('LSTM', inputs, *constants, frames, *states, outputs=3, hidden_size=n_hidden)
     state = State(graph.node('Squeeze', c, axes=[0]), graph.node('Squeeze', h, axes=[0]))
+    if initial:  # ONNX Runtime forgets the state of a row without frames
+        any_frames = graph.node('Less', graph.constant(np.array(0, np.int32)), frames)
+        any_frames = graph.node('Unsqueeze', any_frames, axes=[1])
+        state = State(*(graph.node('Where', any_frames, *pair) for pair in zip(state, initial, strict=True)))
     return graph.node('Squeeze', outputs, axes=[1]), state
 
 
