@@ -6,6 +6,9 @@
 The stages run one after another in one thread, and their CPU time is shown, so that other programs disturb little; then
 the whole pipeline with all its threads and nothing else to do: its CPU time, and what it delivers by the clock. Every
 figure is the median of as many repeats as `--epochs` says, after one more that is not counted.
+
+With `--feature_cache FOLDER` also the pipeline with a feature cache, in a new folder inside of that one: the epoch that
+fills it, and those that read it.
 """
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ import argparse
 import os
 import statistics
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -53,14 +57,14 @@ class Stage:
 
     def row(self) -> str:
         if self.seconds <= 0:
-            return f'{self.name:<28}{0:>14.3f}{"-":>16}{"-":>18}'
+            return f'{self.name:<30}{0:>14.3f}{"-":>16}{"-":>18}'
         utterances = 1 / self.seconds
         return (
-            f'{self.name:<28}{1e3 * self.seconds:>14.3f}{utterances:>16,.0f}{utterances * self.audio_seconds:>18,.0f}'
+            f'{self.name:<30}{1e3 * self.seconds:>14.3f}{utterances:>16,.0f}{utterances * self.audio_seconds:>18,.0f}'
         )
 
 
-HEADER = f'{"":<28}{"ms/utterance":>14}{"utterances/s":>16}{"audio seconds/s":>18}'
+HEADER = f'{"":<30}{"ms/utterance":>14}{"utterances/s":>16}{"audio seconds/s":>18}'
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -78,6 +82,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         default='tensorflow',
         help='what computes the MFCCs (default %(default)s)',
     )
+    parser.add_argument('--feature_cache', metavar='FOLDER', help='measure a feature cache too, in a new folder there')
     return parser.parse_args(arguments)
 
 
@@ -189,7 +194,7 @@ def time_pipeline(
     data: DataConfig,
     repeats: int,
 ) -> tuple[Runs, Runs, float]:
-    """Seconds and CPU seconds of each epoch of the pipeline, and the seconds of audio of one epoch."""
+    """Seconds and CPU seconds of each epoch of the pipeline, the first included, and seconds of audio of one epoch."""
     import tensorflow as tf
 
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
@@ -210,7 +215,28 @@ def time_pipeline(
                 pipeline.reraise(error)
             elapsed.append(time.perf_counter() - begin)
             used.append(time.process_time() - cpu_begin)
-    return elapsed[1:], used[1:], total
+    return elapsed, used, total
+
+
+def time_cache(
+    samples: Sequence[Sample],
+    alphabet: Alphabet,
+    features: FeatureConfig,
+    data: DataConfig,
+    options: argparse.Namespace,
+) -> list[Stage]:
+    """The pipeline while it fills a new feature cache, once, and when it reads from it."""
+    with tempfile.TemporaryDirectory(dir=options.feature_cache) as folder:
+        data = replace(data, feature_cache=folder)
+        elapsed, used, total = time_pipeline(samples, alphabet, features, data, options.epochs)
+        count, audio_seconds = len(samples), total / len(samples)
+        kept = sum(path.stat().st_size for path in Path(folder).rglob('*.features'))
+    print(f'the cache: {kept / 1e6:.1f} MB, {kept / total / 1e3:.1f} kB a second of audio')
+    return [
+        Stage('filling a cache, by the clock', elapsed[0] / count, audio_seconds),
+        Stage('from a cache, CPU time', statistics.median(used[1:]) / count, audio_seconds),
+        Stage('from a cache, by the clock', statistics.median(elapsed[1:]) / count, audio_seconds),
+    ]
 
 
 def set_up_tensorflow() -> None:
@@ -232,6 +258,7 @@ def measure(options: argparse.Namespace) -> None:
     set_up_tensorflow()
     stages = time_stages(samples, features, options.epochs)
     elapsed, used, total = time_pipeline(samples, alphabet, features, data, options.epochs)
+    elapsed, used = elapsed[1:], used[1:]
     audio_seconds = total / len(samples)
     cpu = statistics.median(used) / len(samples)
     rest = cpu - sum(stage.seconds for stage in stages)
@@ -246,6 +273,9 @@ def measure(options: argparse.Namespace) -> None:
     print(Stage('calls, batches, copies', rest, audio_seconds).row())
     print(Stage('together, CPU time', cpu, audio_seconds).row())
     print(Stage('pipeline, by the clock', statistics.median(elapsed) / len(samples), audio_seconds).row())
+    if options.feature_cache:
+        for stage in time_cache(samples, alphabet, features, data, options):
+            print(stage.row())
     slowest, fastest = max(elapsed), min(elapsed)
     print(f'in the repeats: {len(samples) / slowest:,.0f} to {len(samples) / fastest:,.0f} utterances/s by the clock')
 

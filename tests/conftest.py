@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -34,3 +35,17 @@ def graph() -> Iterator[tf.Graph]:
     tf.compat.v1.disable_v2_behavior()
     with tf.Graph().as_default() as new_graph:
         yield new_graph
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system of 1 MB."""
+    folder = tmp_path / 'disk'
+    folder.mkdir()
+    mounted = subprocess.run(
+        ['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', str(folder)], capture_output=True, text=True, check=False
+    )
+    if mounted.returncode:
+        pytest.skip(f'no file system can be mounted here: {mounted.stderr.strip()}')
+    yield folder
+    subprocess.run(['umount', '--lazy', str(folder)], check=True)

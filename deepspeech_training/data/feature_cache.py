@@ -27,6 +27,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import soundfile
 
 from deepspeech_training import log
 from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
@@ -52,7 +53,7 @@ ROW = np.dtype(
 SETTINGS = 'settings.json'
 INDEX_SUFFIX, DATA_SUFFIX = '.index', '.features'
 TITLE = b'DeepSpeech features 1\n'
-TAG = b'Signature: 8a477f597d28d172789f06886806bc55\n'  # CACHEDIR.TAG: backups need not have it
+TAG_FILE, TAG = 'CACHEDIR.TAG', b'Signature: 8a477f597d28d172789f06886806bc55\n'  # tells backups to leave it out
 FRAME_BYTES = 4 * N_INPUT
 OPEN_FILES = 32
 REFRESH_SECONDS = 1.0  # at most so often is it looked for what others have computed
@@ -86,6 +87,7 @@ def feature_settings(features: FeatureConfig, tensorflow: str, augmentation: str
         'augmentation': augmentation,
         'tensorflow': tensorflow,
         **{package: metadata.version(package) for package in packages},
+        'libsndfile': soundfile.__libsndfile_version__,
     }
 
 
@@ -135,7 +137,7 @@ class FeatureCache:
         """Folders, and a rehearsal of writing."""
         os.makedirs(self.path, exist_ok=True)
         for path, content in (
-            (os.path.join(self.folder, 'CACHEDIR.TAG'), TAG),
+            (os.path.join(self.folder, TAG_FILE), TAG),
             (os.path.join(self.path, SETTINGS), json.dumps(settings, indent=1).encode()),
         ):
             if not os.path.exists(path):
@@ -198,18 +200,17 @@ class FeatureCache:
     def _read(self, data: str, row: np.ndarray) -> CachedFeatures | None:
         """What a row says is in a file; None, with a warning, where it is not."""
         try:
-            mfccs = np.empty([int(row['frames']), N_INPUT], '<f4')
-            if os.preadv(self._descriptor(data).fileno(), [mfccs.data], int(row['offset'])) != mfccs.nbytes:
-                self._warn(data, 'is cut off: what is missing is computed anew')
-                return None
-        except OSError as error:
-            self._warn(data, f'cannot be read: {error.strerror}; what is in it is computed anew')
-            return None
-        if _checksum(row, mfccs) != row['payload_crc']:
+            mfccs = read_mfccs(self._descriptor(data), row)
+        except EOFError:
+            self._warn(data, 'is cut off: what is missing is computed anew')
+        except ValueError:
             self._warn(data, 'is damaged: what is wrong in it is computed anew')
             self._journal.erase(data.removesuffix(DATA_SUFFIX) + INDEX_SUFFIX, row)
-            return None
-        return CachedFeatures(mfccs, int(row['samples']))
+        except OSError as error:
+            self._warn(data, f'cannot be read: {error.strerror}; what is in it is computed anew')
+        else:
+            return CachedFeatures(mfccs, int(row['samples']))
+        return None
 
     def _descriptor(self, data: str) -> Descriptor:
         with self._lock:
@@ -268,6 +269,22 @@ class FeatureCache:
 def settings_folder(settings: Mapping[str, str]) -> str:
     """The name of the folder for features of these settings."""
     return hashlib.blake2b(json.dumps(settings, sort_keys=True).encode(), digest_size=8).hexdigest()
+
+
+def read_mfccs(file: Descriptor, row: np.ndarray) -> npt.NDArray[np.float32]:
+    """The features `[frames, N_INPUT]` that a row of the index tells of.
+
+    Raises:
+      EOFError: the file ends before them.
+      ValueError: their checksum is wrong.
+      OSError: they cannot be read.
+    """
+    mfccs = np.empty([int(row['frames']), N_INPUT], '<f4')
+    if os.preadv(file.fileno(), [mfccs.data], int(row['offset'])) != mfccs.nbytes:
+        raise EOFError
+    if _checksum(row, mfccs) != row['payload_crc']:
+        raise ValueError
+    return mfccs
 
 
 def _checksum(row: np.ndarray, mfccs: npt.NDArray[np.float32]) -> int:

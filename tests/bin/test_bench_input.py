@@ -53,6 +53,21 @@ def test_a_table_of_all_stages(
     ]
 
 
+def test_a_feature_cache_is_measured_too(
+    bench_input: ModuleType, csv: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / 'caches').mkdir()
+    assert bench_input.main([str(csv), '--epochs', '1', '--feature_cache', str(tmp_path / 'caches')]) == 0
+    output = capsys.readouterr().out
+    assert 'the cache: 0.0 MB, 3.3 kB a second of audio' in output  # 24 frames of 104 bytes; two files are the same
+    assert [line.split('  ')[0] for line in output.splitlines()[-4:-1]] == [
+        'filling a cache, by the clock',
+        'from a cache, CPU time',
+        'from a cache, by the clock',
+    ]
+    assert not list((tmp_path / 'caches').iterdir())
+
+
 def test_a_missing_file_is_named(bench_input: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench_input.main(['missing.csv']) == 2
     assert 'missing.csv' in capsys.readouterr().err

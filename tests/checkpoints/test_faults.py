@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -46,20 +45,6 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
     assert report['interrupted'] >= 10
     assert report['fallbacks'] == 0  # the state file never names what is not whole
     assert report['step'] > 20
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB."""
-    folder = tmp_path / 'disk'
-    folder.mkdir()
-    mounted = subprocess.run(
-        ['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', str(folder)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f'no file system can be mounted here: {mounted.stderr.strip()}')
-    yield folder
-    subprocess.run(['umount', str(folder)], check=True)
 
 
 def test_full_disk(small_disk: Path) -> None:

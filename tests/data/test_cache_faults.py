@@ -7,7 +7,6 @@ import logging
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -59,20 +58,6 @@ def test_kill_at_random_moments(tmp_path: Path) -> None:
     assert report['utterances'] > 200
     assert report['torn'] > 0, 'no kill came at a bad moment'
     assert report['files'] == 2
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system of 1 MB."""
-    folder = tmp_path / 'disk'
-    folder.mkdir()
-    mounted = subprocess.run(
-        ['mount', '-t', 'tmpfs', '-o', 'size=1m', 'tmpfs', str(folder)], capture_output=True, text=True, check=False
-    )
-    if mounted.returncode:
-        pytest.skip(f'no file system can be mounted here: {mounted.stderr.strip()}')
-    yield folder
-    subprocess.run(['umount', '--lazy', str(folder)], check=True)
 
 
 def test_a_disk_that_fills_up(small_disk: Path, caplog: pytest.LogCaptureFixture) -> None:
