@@ -7,11 +7,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import faulthandler
 import os
 import sys
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -197,31 +195,7 @@ def _prepare_tensorflow(log_level: int) -> None:
     """
     chatty = log_level == 0 or 'TF_CPP_MIN_LOG_LEVEL' in os.environ
     os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '0' if chatty else '3')
-    with contextlib.nullcontext() if chatty or sys.stderr is None else _quiet_import():
+    with contextlib.nullcontext() if chatty else log.native_messages_held():
         import tensorflow as tf
     tf.compat.v1.logging.set_verbosity(tf.compat.v1.logging.INFO if chatty else tf.compat.v1.logging.ERROR)
     tf.compat.v1.disable_v2_behavior()
-
-
-@contextlib.contextmanager
-def _quiet_import() -> Iterator[None]:
-    """Holds back what TensorFlow's libraries write while they are loaded, before their log level counts.
-
-    When the import fails, it is shown after all; when it ends the process, Python says where that was.
-    """
-    sys.stderr.flush()
-    with os.fdopen(os.dup(2), 'w') as real, tempfile.TemporaryFile('w+', errors='replace') as held:
-        watched = faulthandler.is_enabled()
-        if not watched:
-            faulthandler.enable(real)
-        os.dup2(held.fileno(), 2)
-        try:
-            yield
-        except Exception:
-            held.seek(0)
-            real.write(held.read())
-            raise
-        finally:
-            os.dup2(real.fileno(), 2)
-            if not watched:
-                faulthandler.disable()

@@ -1,13 +1,44 @@
-"""From log-probabilities to text: prefix beam search without a language model."""
+"""From log-probabilities to text, without a language model: the best path, or prefix beam search."""
 
 from __future__ import annotations
 
 import os
+from typing import Protocol
 
 import numpy as np
-import tensorflow as tf
 
 from deepspeech_training.text.alphabet import Alphabet
+
+
+class Decoder(Protocol):
+    """Finds the text for what a model heard."""
+
+    def decode(self, logits: np.ndarray) -> str:
+        """The most likely text for `logits` [frames, n_output], normalised or not."""
+
+    def close(self) -> None:
+        """Frees what the decoder holds."""
+
+
+def make_decoder(alphabet: Alphabet, beam_width: int) -> Decoder:
+    """A decoder of this width; 1 is the best path, which needs no TensorFlow."""
+    return GreedyDecoder(alphabet) if beam_width == 1 else BeamSearchDecoder(alphabet, beam_width)
+
+
+class GreedyDecoder:
+    """The text of the most likely path: the best label of each frame, repetitions and blanks left out."""
+
+    def __init__(self, alphabet: Alphabet) -> None:
+        self._alphabet = alphabet
+
+    def decode(self, logits: np.ndarray) -> str:
+        """See `Decoder`."""
+        best = logits.argmax(axis=1)
+        changed = np.concatenate([[True], best[1:] != best[:-1]])[: len(best)]
+        return self._alphabet.decode(best[changed & (best != self._alphabet.blank)].tolist())
+
+    def close(self) -> None:
+        """There is nothing to free."""
 
 
 class BeamSearchDecoder:
@@ -18,6 +49,8 @@ class BeamSearchDecoder:
     """
 
     def __init__(self, alphabet: Alphabet, beam_width: int) -> None:
+        import tensorflow as tf  # only here: models that need no TensorFlow have their best path without it
+
         self._alphabet = alphabet
         with tf.Graph().as_default() as graph, tf.device('/cpu:0'):
             self._logits = tf.compat.v1.placeholder(tf.float32, [None, 1, alphabet.size + 1], name='logits')
@@ -31,7 +64,7 @@ class BeamSearchDecoder:
         )
 
     def decode(self, logits: np.ndarray) -> str:
-        """The most likely text for `logits` [frames, n_output], normalised or not."""
+        """See `Decoder`."""
         if not len(logits):
             return ''
         ids = self._session.run(self._ids, {self._logits: logits[:, np.newaxis, :]})

@@ -5,12 +5,15 @@ Results (transcripts, reports) are no log lines: they go to standard output and 
 
 from __future__ import annotations
 
+import faulthandler
 import logging
+import os
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -79,6 +82,48 @@ def warn(message: str) -> None:
 
 def error(message: str) -> None:
     LOGGER.error('%s', message)
+
+
+@contextmanager
+def native_messages_held(*telling: type[Exception]) -> Iterator[None]:
+    """Holds back what libraries write to standard error below Python, as TensorFlow does before its log level counts.
+
+    When an exception leaves the body that is not one of `telling`, which say enough themselves, it is shown after all;
+    when the process ends, Python says where that was.
+    """
+    if sys.stderr is None:
+        yield
+        return
+    sys.stderr.flush()
+    python_stderr = sys.stderr
+    with os.fdopen(os.dup(2), 'w') as real, tempfile.TemporaryFile('w+', errors='replace') as held:
+        watched = faulthandler.is_enabled()
+        if not watched:
+            faulthandler.enable(real)
+        os.dup2(held.fileno(), 2)
+        if _descriptor(python_stderr) == 2:
+            sys.stderr = real  # our own lines
+        try:
+            yield
+        except telling:
+            raise
+        except Exception:
+            held.seek(0)
+            real.write(held.read())
+            raise
+        finally:
+            real.flush()
+            sys.stderr = python_stderr
+            os.dup2(real.fileno(), 2)
+            if not watched:
+                faulthandler.disable()
+
+
+def _descriptor(file: TextIO) -> int:
+    try:
+        return file.fileno()
+    except (OSError, ValueError, AttributeError):
+        return -1  # a test's, or a notebook's
 
 
 class ProgressBar(Protocol):

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from deepspeech_training.decoding import BeamSearchDecoder
+from deepspeech_training.decoding import BeamSearchDecoder, make_decoder
 from deepspeech_training.text.alphabet import Alphabet
 
 
@@ -54,3 +54,10 @@ def test_threads_share_a_decoder(decoder: BeamSearchDecoder) -> None:
     utterances = [random.normal(size=(length, 3)).astype(np.float32) for length in range(1, 40)]
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(decoder.decode, utterances)) == [decoder.decode(u) for u in utterances]
+
+
+def test_the_best_path() -> None:
+    decoder = make_decoder(Alphabet('ab'), beam_width=1)
+    logits = np.array([[10.0 * (c == 'ab-'[label]) for label in range(3)] for c in '-aa-abb--b'], np.float32)
+    assert decoder.decode(logits) == 'aabb'
+    assert decoder.decode(logits[:1]) == decoder.decode(logits[:0]) == ''

@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription'),
     ('epochs', 'runtimes'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),

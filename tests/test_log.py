@@ -157,3 +157,17 @@ def test_bar_on_a_terminal_leaves_standard_output_alone() -> None:
     assert 'Training epoch 0' in text
     assert '4/4' in text
     assert 'loss 1.5' in text
+
+
+def test_what_libraries_write_is_held_back_until_it_is_needed(capfd: pytest.CaptureFixture[str]) -> None:
+    with log.native_messages_held():
+        os.write(2, b'chatter\n')
+    assert capfd.readouterr().err == ''
+    with pytest.raises(RuntimeError), log.native_messages_held(ValueError):
+        os.write(2, b'the reason\n')
+        raise RuntimeError
+    assert capfd.readouterr().err == 'the reason\n'
+    with pytest.raises(ValueError, match='says it all'), log.native_messages_held(ValueError):
+        os.write(2, b'chatter\n')
+        raise ValueError('says it all')
+    assert capfd.readouterr().err == ''
