@@ -90,6 +90,11 @@ class TrainingLoop:
         return self._state.epoch
 
     @property
+    def step(self) -> int:
+        """Updates so far, also those of trainings before this one."""
+        return self._state.step
+
+    @property
     def is_over(self) -> bool:
         """Whether nothing is left to train."""
         return self._state.epoch >= self._config.schedule.epochs or self._monitor.has_waited_enough
@@ -166,7 +171,6 @@ class TrainingLoop:
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
         if totals.overflows:
             log.info(f'{totals.overflows} updates were skipped: gradients overflowed, each time halving the loss scale')
-        self._writer.scalars('train', state.step, {'epoch_loss': state.train_loss, 'epoch': epoch})
 
     def _rows_after(self, batches: int) -> int:
         """How many of the epoch's rows are done with `batches` more of every tower of every process."""
@@ -236,7 +240,7 @@ class TrainingLoop:
 
     def _step_scalars(self, result: StepResult) -> dict[str, float]:
         return {
-            'step_loss': result.loss_sum / result.count if result.count else math.nan,
+            'step_loss': result.job_loss_sum / result.job_count if result.job_count else math.nan,
             'gradient_norm': result.gradient_norm,
             **result.measures,
         }
@@ -247,13 +251,16 @@ class TrainingLoop:
     def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:
         """Dev losses, best checkpoint, plateau; returns whether to stop. Then the epoch is over."""
         state = self._state
+        losses: dict[str, float] = {}
         if parts:
             loss_sum, count = 0.0, 0.0
             for part in parts:
-                totals = self._evaluate(f'Epoch {epoch} | Validation', 'dev', part)
+                totals, losses[f'loss/{part.name}'] = self._evaluate(f'Epoch {epoch} | Validation', part)
                 loss_sum, count = loss_sum + totals.loss_sum, count + totals.count
-            state.dev_loss = self._strategy.all_mean(loss_sum, count)
-            self._writer.scalars('dev', state.step, {'epoch_loss': state.dev_loss})
+            state.dev_loss = losses['epoch_loss'] = self._strategy.all_mean(loss_sum, count)
+        # Not before: a run that was stopped on the way here comes here again, and would write some of it twice.
+        self._writer.scalars('train', state.step, {'epoch_loss': state.train_loss, 'epoch': epoch})
+        self._writer.scalars('dev', state.step, losses)
         state.epoch, state.rows_done, state.loss_sum, state.count = epoch + 1, 0, 0.0, 0.0
         if not parts:
             return False
@@ -269,9 +276,11 @@ class TrainingLoop:
 
     def _measure(self, epoch: int, parts: Sequence[SampleRange]) -> None:
         for part in parts:
-            self._evaluate(f'Epoch {epoch} | Metrics', 'metrics', part)
+            _, loss = self._evaluate(f'Epoch {epoch} | Metrics', part)
+            self._writer.scalars('metrics', self._state.step, {f'loss/{part.name}': loss})
 
-    def _evaluate(self, label: str, kind: str, part: SampleRange) -> EpochTotals:
+    def _evaluate(self, label: str, part: SampleRange) -> tuple[EpochTotals, float]:
+        """What this process has seen, and the mean loss over all processes."""
         totals = EpochTotals()
         shard = self._start(part.order(), self._config.data.dev_batch_size, training=False)
         label = f'{label} | {part.name}'
@@ -285,8 +294,7 @@ class TrainingLoop:
         loss = self._strategy.all_mean(totals.loss_sum, totals.count)
         self._report_epoch(label, totals, loss)
         self._name_bad_losses(totals.bad_names, 'they are not in the mean')
-        self._writer.scalars(kind, self._state.step, {f'loss/{part.name}': loss})
-        return totals
+        return totals, loss
 
     def _reduce_learning_rate(self, *, from_best: bool) -> None:
         """Multiplies the learning rate, and goes back to the best model; updates are counted on."""

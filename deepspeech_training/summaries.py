@@ -63,6 +63,11 @@ class SummaryWriter:
     def __init__(self, directory: str) -> None:
         self._directory = directory
         self._writers: dict[str, tf.compat.v1.summary.FileWriter] = {}
+        self._begins_at: int | None = None
+
+    def go_on_after(self, step: int) -> None:
+        """Has TensorBoard forget what is in `directory` of later steps: a run that ended without having saved them."""
+        self._begins_at = step + 1
 
     @property
     def enabled(self) -> bool:
@@ -70,6 +75,8 @@ class SummaryWriter:
 
     def scalars(self, part: str, step: int, values: Mapping[str, float]) -> None:
         """Writes `values` by name at `step` into the curves of `part` ('train', 'dev', 'metrics')."""
+        if not values:
+            return
         summary = tf.compat.v1.Summary()
         for tag, value in values.items():
             summary.value.add(tag=tag, simple_value=value)
@@ -99,7 +106,11 @@ class SummaryWriter:
 
     def _writer(self, part: str) -> tf.compat.v1.summary.FileWriter:
         if part not in self._writers:
-            self._writers[part] = tf.compat.v1.summary.FileWriter(os.path.join(self._directory, part))
+            writer = tf.compat.v1.summary.FileWriter(os.path.join(self._directory, part))
+            if self._begins_at is not None:
+                start = tf.compat.v1.SessionLog(status=tf.compat.v1.SessionLog.START)
+                writer.add_session_log(start, self._begins_at)
+            self._writers[part] = writer
         return self._writers[part]
 
     @contextmanager

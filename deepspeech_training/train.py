@@ -237,6 +237,8 @@ class _Training:
         """Says what the run goes on with, or complains that there are only random layers to be frozen."""
         if phase.frozen and restored is None:
             raise CheckpointError(nothing_to_freeze(self._config))
+        if restored and not restored.is_source:
+            self._writer.go_on_after(loop.step)
         loop.say_what_is_left()
         if phase.frozen and loop.epoch < phase.until:
             before = f' before epoch {phase.until}' if phase.until < self._config.schedule.epochs else ''

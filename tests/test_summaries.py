@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from tests.helpers import events, scalars
@@ -66,3 +68,23 @@ def test_a_directory_that_cannot_be_written_ends_the_curves_not_the_training(
     assert not writer.enabled
     assert len(caplog.records) == 1
     assert 'file/summaries' in caplog.text
+
+
+def test_tensorboard_forgets_what_a_killed_run_had_not_saved(tmp_path: Path) -> None:
+    """It wrote four steps and saved two; the run that goes on writes the third again, and another fourth."""
+    for saved, losses in ((None, {1: 4.0, 2: 3.0, 3: 9.0, 4: 9.0, 5: 9.0}), (2, {3: 2.0, 4: 1.0})):
+        writer = SummaryWriter(str(tmp_path))
+        if saved is not None:
+            time.sleep(1.1)  # the files' names have the second
+            writer.go_on_after(saved)
+        for step, loss in losses.items():
+            writer.scalars('train', step, {'step_loss': loss})
+        writer.close()
+    shown = EventAccumulator(str(tmp_path / 'train'))
+    shown.Reload()
+    assert [(event.step, event.value) for event in shown.Scalars('step_loss')] == [
+        (1, 4.0),
+        (2, 3.0),
+        (3, 2.0),
+        (4, 1.0),
+    ]

@@ -116,7 +116,7 @@ def test_two_ranks_do_what_two_towers_do(folder: Path) -> None:
     assert_same_weights(folder / 'two' / 'best_dev-8', folder / 'one' / 'best_dev-8')
     for name in ('train', 'dev', 'metrics'):
         assert len(list((folder / 'two-curves' / name).iterdir())) == 1, 'who writes curves besides rank 0?'
-    for tag in ('epoch_loss', 'learning_rate', 'gradient_norm'):
+    for tag in ('epoch_loss', 'step_loss', 'learning_rate', 'gradient_norm'):
         theirs = scalars(folder / 'one-curves' / 'train', tag)
         assert scalars(folder / 'two-curves' / 'train', tag) == pytest.approx(theirs, rel=1e-4)
     report, expected = (json.loads((folder / name).read_text()) for name in ('two.json', 'one.json'))
