@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import tensorflow as tf
 
 from deepspeech_training import log
@@ -52,5 +56,17 @@ def _convert(frozen: tf.compat.v1.GraphDef, inputs: list[str], outputs: list[str
         tensors = [[graph.get_tensor_by_name(f'{name}:0') for name in names] for names in (inputs, outputs)]
         converter = tfv1.lite.TFLiteConverter(frozen, *tensors)
         converter.allow_custom_ops = True  # AudioSpectrogram and Mfcc, which all runtimes have
-        content: bytes = converter.convert()
+        with _no_log_lines_twice():
+            content: bytes = converter.convert()
         return content
+
+
+@contextmanager
+def _no_log_lines_twice() -> Iterator[None]:
+    """The converter logs through absl, which gives the root logger a handler where it has none: for our lines, too."""
+    handler = logging.NullHandler()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield
+    finally:
+        logging.getLogger().removeHandler(handler)
