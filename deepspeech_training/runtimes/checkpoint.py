@@ -6,7 +6,6 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from deepspeech_training import log
@@ -66,8 +65,8 @@ class CheckpointRuntime(WindowedRuntime):
                 self.path = CheckpointStore(config.checkpoints, fitting).restore_for_evaluation(self._session)
             self._run = self._session.make_callable([log_probabilities, *output.state], feed_list=[windows, c, h])
 
-    def run(self, windows: Array, state: State) -> tuple[Array, State]:
-        log_probabilities, c, h = self._run(windows[np.newaxis], *state)
+    def run(self, frames: Array, state: State) -> tuple[Array, State]:
+        log_probabilities, c, h = self._run(self.windows(frames), *state)
         return log_probabilities, State(c, h)
 
     def close(self) -> None:

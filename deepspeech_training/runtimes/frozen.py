@@ -57,9 +57,9 @@ class FrozenRuntime(WindowedRuntime):
             [f'{name}:0' for name in OUTPUTS], feed_list=[f'{name}:0' for name in INPUTS]
         )
 
-    def run(self, windows: Array, state: State) -> tuple[Array, State]:
-        n = len(windows)
-        probabilities, c, h = self._run(self.padded(windows), np.array([n], np.int32), state.c, state.h)
+    def run(self, frames: Array, state: State) -> tuple[Array, State]:
+        n = len(frames) - 2 * N_CONTEXT
+        probabilities, c, h = self._run(self.windows(frames), np.array([n], np.int32), state.c, state.h)
         width = self.info.alphabet.size + 1
         return log_of(probabilities.reshape(-1, width)[:n]), State(c, h)
 

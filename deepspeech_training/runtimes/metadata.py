@@ -31,7 +31,7 @@ class ModelInfo:
 
 
 def parse_metadata(path: str, values: Mapping[str, Any]) -> ModelInfo:
-    """The `metadata_*` values of the model `path`, by name: integers, and bytes or text.
+    """The `metadata_*` values of the model `path`, by name: integers, and bytes or text. Labels may also be a list.
 
     Raises `ModelError` when one of `NAMES` is missing, or has a value that this version does not know.
     """
@@ -48,8 +48,9 @@ def parse_metadata(path: str, values: Mapping[str, Any]) -> ModelInfo:
     if backend not in FEATURE_BACKENDS:
         raise ModelError(f'{path}: metadata_feature_backend is {backend!r}, not one of {", ".join(FEATURE_BACKENDS)}')
     rate, window, step, beam_width = (_positive(path, name, values) for name in NAMES[1:5])
+    labels = values['metadata_alphabet']
     try:
-        alphabet = Alphabet.deserialize(_bytes(values['metadata_alphabet']), path)
+        alphabet = Alphabet(labels, path) if isinstance(labels, list) else Alphabet.deserialize(_bytes(labels), path)
     except DataError as error:
         raise ModelError(f'{path}: metadata_alphabet: {error}') from None
     features = FeatureConfig(sample_rate=rate, window_ms=window, step_ms=step, backend=backend)

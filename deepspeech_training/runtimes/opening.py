@@ -39,5 +39,11 @@ def open_model(
             from deepspeech_training.runtimes.tflite import TFLiteRuntime
 
             return TFLiteRuntime(place, threads)
-        case _:
-            raise ModelError(f'{path}: is a {content.value}, which cannot be opened yet')
+        case Content.SAVED_MODEL:
+            from deepspeech_training.runtimes.savedmodel import SavedModelRuntime
+
+            return SavedModelRuntime(place, threads)
+        case Content.ONNX:
+            from deepspeech_training.runtimes.onnx import open_onnx
+
+            return open_onnx(place, threads)

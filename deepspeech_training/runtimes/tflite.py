@@ -45,10 +45,10 @@ class TFLiteRuntime(WindowedRuntime):
         self._inputs = {name: detail['index'] for name, detail in inputs.items()}
         self._outputs = {name: detail['index'] for name, detail in outputs.items()}
 
-    def run(self, windows: Array, state: State) -> tuple[Array, State]:
-        n = len(windows)
+    def run(self, frames: Array, state: State) -> tuple[Array, State]:
+        n = len(frames) - 2 * N_CONTEXT
         set_tensor = self._interpreter.set_tensor
-        set_tensor(self._inputs['input_node'], self.padded(windows))
+        set_tensor(self._inputs['input_node'], self.windows(frames))
         set_tensor(self._inputs['previous_state_c'], state.c)
         set_tensor(self._inputs['previous_state_h'], state.h)
         if 'input_lengths' in self._inputs:

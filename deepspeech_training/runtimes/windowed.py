@@ -21,7 +21,7 @@ class State(NamedTuple):
 
 
 class WindowedRuntime(Runtime):
-    """A model that computes from `[n, 2 * N_CONTEXT + 1, N_INPUT]`, and hands its state to the caller."""
+    """A model that computes from frames of MFCCs, and hands its state to the caller."""
 
     def __init__(self, path: str, info: ModelInfo, n_hidden: int, steps: int, *, fixed: bool) -> None:
         """`steps`: frames that `run` takes at a time, exactly as many if `fixed`, else at most."""
@@ -35,15 +35,16 @@ class WindowedRuntime(Runtime):
         return WindowStream(self, MfccStream(self._mfccs))
 
     @abstractmethod
-    def run(self, windows: Array, state: State) -> tuple[Array, State]:
-        """Log-probabilities `[n, n_output]` and the next state, for `windows` `[n, 2 * N_CONTEXT + 1, N_INPUT]`.
+    def run(self, frames: Array, state: State) -> tuple[Array, State]:
+        """Log-probabilities `[n, n_output]` and the next state, for `frames` `[n + 2 * N_CONTEXT, N_INPUT]`.
 
-        `n` is at least 1 and at most `steps`. Where the runtime is `fixed` and `n` is less, the utterance ends there,
-        and the state afterwards means nothing.
+        The first and the last `N_CONTEXT` are the context of the others. `n` is at least 1 and at most `steps`. Where
+        the runtime is `fixed` and `n` is less, the utterance ends there, and the state afterwards means nothing.
         """
 
-    def padded(self, windows: Array) -> Array:
-        """As many `windows` as the model takes, in a batch of one: `[1, steps, 2 * N_CONTEXT + 1, N_INPUT]`."""
+    def windows(self, frames: Array) -> Array:
+        """Each frame with its context, as many as the model takes: `[1, n or steps, 2 * N_CONTEXT + 1, N_INPUT]`."""
+        windows = windows_of(frames)
         missing = self.steps - len(windows) if self.fixed else 0
         if missing:
             windows = np.concatenate([windows, np.zeros([missing, *windows.shape[1:]], np.float32)])
@@ -74,8 +75,8 @@ class WindowStream:
         done = 0
         while done < count and (is_last or not self._runtime.fixed or count - done >= self._runtime.steps):
             n = min(count - done, self._runtime.steps)
-            windows = windows_of(self._frames[done : done + n + 2 * N_CONTEXT])
-            result, self._state = self._runtime.run(windows, self._state)
+            frames = self._frames[done : done + n + 2 * N_CONTEXT]
+            result, self._state = self._runtime.run(frames, self._state)
             results.append(result)
             done += n
         self._frames = self._frames[done:]

@@ -34,7 +34,16 @@ def exported(config: Config, export: ExportConfig) -> str:
     """The path of the model."""
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
     paths = export_model(replace(config, export=export), alphabet)
-    return next(path for path in paths if Path(path).suffix in ('.pb', '.tflite'))
+    suffix = '.tflite' if export.tflite else '.pb'
+    return next(path for path in paths if path.endswith(suffix))
+
+
+@pytest.fixture(scope='session')
+def exports(toy: Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of its exports as SavedModel, ONNX and TFLite without quantization."""
+    folder = tmp_path_factory.mktemp('exports')
+    exported(toy, ExportConfig(export_dir=str(folder), savedmodel=True, onnx=True, tflite=True, quantize=False))
+    return folder
 
 
 @pytest.fixture(scope='session')

@@ -42,24 +42,58 @@ def of_training(config: Config, samples: Samples) -> np.ndarray:
         return values
 
 
-@pytest.mark.parametrize('kind', ['checkpoint', 'frozen graph', 'frozen graph of any size'])
-def test_one_model_one_result(kind: str, toy: Config, frozen: str, samples: Samples, tmp_path: Path) -> None:
+KINDS = {
+    'checkpoint': '',
+    'frozen graph': '',
+    'frozen graph of any size': '',
+    'TFLite model': 'output_graph.tflite',
+    'SavedModel': 'model',
+    'ONNX model': 'output_graph.onnx',
+    'ONNX model of MFCCs': 'output_graph.acoustic.onnx',
+    'ONNX model of Triton': 'triton/model',
+}
+"""Below the folder of `exports`."""
+
+
+@pytest.mark.parametrize('kind', KINDS)
+def test_one_model_one_result(
+    kind: str, toy: Config, frozen: str, exports: Path, samples: Samples, tmp_path: Path
+) -> None:
     path = toy.checkpoints.load_dir if kind == 'checkpoint' else frozen
     if kind == 'frozen graph of any size':
         path = exported(toy, ExportConfig(export_dir=str(tmp_path), batch_size=0))
+    if KINDS[kind]:
+        path = str(exports / KINDS[kind])
     with open_model(path) as model:
-        assert model.kind == kind.removesuffix(' of any size')
+        assert model.kind == kind.split(' of ')[0]
         assert (model.sample_rate, model.alphabet.labels) == (16000, tuple(' abc'))
         whole = model.log_probabilities(samples)
         np.testing.assert_allclose(whole, of_training(toy, samples), rtol=0, atol=1e-5)
         np.testing.assert_array_equal(model.logits(samples), whole)
-        for size in (1, 333, 16000):
+        for size in (37, 333, 16000):
             stream = model.stream()
             pieces = [stream.feed(samples[start : start + size]) for start in range(0, len(samples), size)]
-            assert size == 16000 or sum(map(len, pieces)) > len(whole) / 2
+            assert size == 16000 or sum(map(len, pieces)) > len(whole) / 2 or kind == 'ONNX model of Triton'
             np.testing.assert_allclose(np.concatenate([*pieces, stream.finish()]), whole, rtol=0, atol=1e-5)
         assert model.log_probabilities(samples[:100]).shape == (0, 5)
         assert model.stream().finish().shape == (0, 5)
+
+
+def test_half_of_an_onnx_model_is_no_model(exports: Path) -> None:
+    with pytest.raises(ModelError, match=r'mfccs\.onnx: gives mfccs and frames, not log_probabilities'):
+        open_model(str(exports / 'output_graph.mfccs.onnx'))
+
+
+def test_damaged_onnx_models_and_saved_models(exports: Path, tmp_path: Path) -> None:
+    content = (exports / 'output_graph.onnx').read_bytes()
+    (tmp_path / 'cut.onnx').write_bytes(content[:-100])
+    with pytest.raises(ModelError, match=r'cut\.onnx: '):
+        open_model(str(tmp_path / 'cut.onnx'))
+    folder = Path(shutil.copytree(exports / 'model', tmp_path / 'model'))
+    (data,) = folder.rglob('variables.data*')
+    data.write_bytes(data.read_bytes()[:-100])
+    with pytest.raises(ModelError, match='TensorFlow cannot load this SavedModel'):
+        open_model(str(folder))
 
 
 def test_a_beam_width_is_the_exports(frozen: str) -> None:
