@@ -107,12 +107,13 @@ def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
 
 def _work(config: Config, launch: Launch) -> None:
     """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
-    from deepspeech_training.export.checks import check_export
     from deepspeech_training.text.alphabet import Alphabet
 
-    if config.export.export_dir and launch.is_chief:
-        check_export(config.export)
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
+    if config.export.export_dir and launch.is_chief:
+        from deepspeech_training.export.checks import check_export
+
+        check_export(config.export, alphabet)
     if config.one_shot_infer and launch.is_chief:
         _check_audio(config)
     data_sets, is_chief = _checked_data(config, alphabet, launch)

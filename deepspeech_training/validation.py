@@ -184,6 +184,11 @@ def _bad_combinations(config: Config) -> Iterator[str]:
             f'--plateau_epochs={schedule.plateau_epochs}: must be below --es_epochs={schedule.es_epochs}, '
             'or training stops before the learning rate is reduced'
         )
+    if config.export.scorer and (data.test_files or config.one_shot_infer or not config.export.zip):
+        yield (
+            f'--scorer_path={config.export.scorer}: decoding with a language model is not part of this version; '
+            'only --export_zip, which packs it, can be used with it'
+        )
     if parallel.horovod and parallel.parallel != 'hybrid':
         yield (
             f'--parallel={parallel.parallel}: does not fit --horovod, whose processes work together as the towers of '

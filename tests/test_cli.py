@@ -90,7 +90,12 @@ def test_full_disk_has_no_traceback() -> None:
     ('args', 'expected'),
     [
         (['--early_stop', 'False'], 'write --noearly_stop'),
-        (['--train_files=a.csv', '--scorer=a'], '--scorer_path=a: cannot be used yet'),
+        (['--train_files=a.csv', '--lm_alpha=1'], '--lm_alpha=1.0: cannot be used yet'),
+        (['--train_files=a.csv', '--scorer=a'], '--scorer_path=a: decoding with a language model is not part'),
+        (['--test_files=a.csv', '--export_dir=b', '--export_zip', '--scorer=a'], '--scorer_path=a: decoding'),
+        (['--train_files=a.csv', '--export_dir=b', '--export_zip', '--scorer=a'], '--scorer_path=a: No such file'),
+        (['--train_files=a.csv', '--export_dir=b', '--noexport_quantize'], '--noexport_quantize: is about weights'),
+        (['--train_files=a.csv', '--export_dir=/dev/null/b'], '--export_dir=/dev/null/b: cannot be written'),
         (['--train_files=a.csv', '--train_batch_size=0'], '--train_batch_size=0: must be at least 1'),
         (['--train_files=a.csv', '--alphabet_config_path=b.txt'], '--alphabet_config_path=b.txt: no such file'),
         (['--train_files=a.csv', '--checkpoint_dir=/dev/null'], '--checkpoint_dir=/dev/null: cannot be written'),

@@ -309,8 +309,8 @@ def test_help_wins_over_errors(word: str) -> None:
 
 def test_flags_of_later_versions_are_refused_unless_default() -> None:
     later = [flag for flag in FLAGS.values() if flag.later]
-    assert {flag.name for flag in later} >= {'scorer_path', 'augment'}
-    defaults = parse(['--scorer', '', '--lm_alpha=0.931289039105002'])
+    assert {flag.name for flag in later} >= {'lm_alpha', 'augment'}
+    defaults = parse(['--lm_alpha=0.931289039105002', '--cutoff_top_n=300'])
     assert unavailable(defaults) == []
     named = problems('--lm_alpha=0.5', '--augment', 'a', '--augment', 'b')
     assert [line.split(': cannot be used yet: ')[0] for line in named] == [

@@ -31,14 +31,17 @@ FLAGS_SEE = ('config', 'errors', 'log', 'validation')
 OUTSIDE = {
     'absl': ('cli', 'flags'),
     'horovod': ('parallel.horovod',),
+    'kenlm': ('decoding.scorer',),
     'onnx': ('export.onnx_graph', 'export.onnx_features'),
 }
 """Packages that only these modules import."""
 
-WITHOUT_TENSORFLOW = ('text', 'audio', 'flags', 'validation', 'config', 'errors', 'log', 'launch', 'schedule')
+WITHOUT_TENSORFLOW = (
+    *('text', 'audio', 'decoding', 'flags', 'validation', 'config', 'errors', 'log', 'launch', 'schedule'),
+)
 
 WITHOUT_TENSORFLOW_AT_IMPORT = (
-    *('cli', 'data.checks', 'export.checks'),
+    *('cli', 'data.checks', 'export.checks', 'export.scorer_file'),
     *('runtimes', 'runtimes.content', 'runtimes.metadata', 'runtimes.opening', 'runtimes.runtime'),
     *('runtimes.windowed', 'runtimes.tflite'),
 )

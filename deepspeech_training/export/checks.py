@@ -10,6 +10,8 @@ from pathlib import Path
 
 from deepspeech_training.config import ExportConfig
 from deepspeech_training.errors import ExportError, FlagError
+from deepspeech_training.export.scorer_file import check_scorer
+from deepspeech_training.text.alphabet import Alphabet
 
 LANGUAGE_TAG = re.compile(r'[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*')
 """The syntax all tags of BCP 47 (RFC 5646, section 2.1) have; whether the subtags are registered is not looked up."""
@@ -20,14 +22,18 @@ WHOLE_NUMBER = re.compile('[0-9]{1,255}')
 LARGEST_VERSION = 2**63 - 1
 
 
-def check_export(export: ExportConfig) -> None:
-    """Raises `FlagError` with everything that is wrong about the export's language, and how its flags fit together.
+def check_export(export: ExportConfig, alphabet: Alphabet) -> None:
+    """Whether a model with `alphabet` can be exported. The directory is looked at with the other flags, before.
 
-    The other values are checked with the flags, in `validation`, and so is the directory.
+    Raises:
+      FlagError: the language is none, a package is missing, or flags do not fit together; everything at once.
+      DataError: the scorer cannot be read, or is for another alphabet.
     """
     problems = [*_bad_language(export.language), *_bad_combinations(export), *_bad_for_servers(export)]
     if problems:
         raise FlagError('\n'.join(problems))
+    if export.scorer:
+        check_scorer(export.scorer, alphabet)
 
 
 def _bad_language(language: str) -> Iterator[str]:

@@ -27,12 +27,13 @@ def export_model(config: Config, alphabet: Alphabet) -> list[str]:
     Returns the paths of the files written: all of them, or none are.
 
     Raises:
-      FlagError: the language is no language tag.
+      FlagError: the language is no language tag, or flags do not fit together.
+      DataError: the scorer is for another alphabet.
       CheckpointError: there is no checkpoint, or it does not fit the flags.
       ExportError: the directory or a file cannot be written. Whatever was there before is untouched.
     """
     export = config.export
-    check_export(export)
+    check_export(export, alphabet)
     check_directory(export.export_dir)
     formats = chosen_formats(export)
     parts: dict[str, Part] = {}

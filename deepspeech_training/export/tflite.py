@@ -15,6 +15,7 @@ from deepspeech_training.export.files import Part, model_file, part_of_bytes
 from deepspeech_training.export.graphdef import freeze
 from deepspeech_training.export.inference_graph import create_inference_graph
 from deepspeech_training.export.metadata import create_metadata
+from deepspeech_training.export.package import zip_part
 from deepspeech_training.export.tflite_for_clients import for_clients
 from deepspeech_training.graphs import geometry
 from deepspeech_training.text.alphabet import Alphabet
@@ -23,8 +24,16 @@ tfv1 = tf.compat.v1
 
 
 def tflite_parts(config: Config, alphabet: Alphabet) -> dict[str, Part]:
-    """The checkpoint's model as `FILE_NAME.tflite`. Raises `CheckpointError` where there is none or it does not fit."""
-    return {model_file(config.export, '.tflite'): part_of_bytes(tflite_model(config, alphabet), foreign='replace')}
+    """The checkpoint's model as `FILE_NAME.tflite`, and `FILE_NAME.zip` if wanted.
+
+    Raises `CheckpointError` where there is no checkpoint or it does not fit.
+    """
+    export = config.export
+    model = tflite_model(config, alphabet)
+    parts = {model_file(export, '.tflite'): part_of_bytes(model, foreign='replace')}
+    if export.zip:
+        parts[model_file(export, '.zip')] = zip_part(export, alphabet, model)
+    return parts
 
 
 def tflite_model(config: Config, alphabet: Alphabet) -> bytes:

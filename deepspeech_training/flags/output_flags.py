@@ -5,7 +5,6 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-ZIP = 'the ZIP package is not part of this version'
 SCORER = 'decoding with a language model is not part of this version; beam search without one is (--beam_width)'
 TUNING = 'the search for the best language-model weights is not part of this version'
 
@@ -71,8 +70,8 @@ DECODING = Group(
         Flag('beam_width', 'integer', 1024, 'report.beam_width',
              'Candidates that the CTC beam search keeps; more are slower and rarely better.',
              needs=('test_files', 'one_shot_infer')),
-        Flag('scorer_path', 'path', '', 'export.scorer', 'Language model (.scorer) to decode with.', later=SCORER,
-             aliases=('scorer',)),
+        Flag('scorer_path', 'path', '', 'export.scorer', 'Language model (.scorer) that --export_zip packs.',
+             needs=('export_zip',), aliases=('scorer',)),
         Flag('lm_alpha', 'float', 0.931289039105002, '', 'Weight of the language model.', later=SCORER),
         Flag('lm_beta', 'float', 1.1834137581510284, '', 'Reward for each word.', later=SCORER),
         Flag('cutoff_prob', 'float', 1.0, '',
@@ -109,8 +108,7 @@ EXPORT_GROUP = Group(
              'Export to ONNX, for ONNX Runtime, Triton and TensorRT, instead of a frozen graph; needs the package '
              'onnx.', needs=EXPORT),
         Flag('export_zip', 'boolean', False, 'export.zip',
-             'Export for TensorFlow Lite, and pack the model and its scorer into a ZIP file.', needs=EXPORT,
-             later=ZIP),
+             'Export for TensorFlow Lite, and pack the model and its scorer into a ZIP file.', needs=EXPORT),
         Flag('export_language', 'string', '', 'export.language',
              'Language of the model as a BCP 47 tag, such as en-Latn-GB.', needs=EXPORT),
         Flag('export_author_id', 'string', 'author', 'export.author_id', 'Who made the model, in one word.',

@@ -10,13 +10,16 @@ import pytest
 from deepspeech_training.config import ExportConfig
 from deepspeech_training.errors import ExportError, FlagError
 from deepspeech_training.export.checks import check_directory, check_export
+from deepspeech_training.text.alphabet import Alphabet
+
+ENGLISH = Alphabet(" abcdefghijklmnopqrstuvwxyz'")
 
 
 @pytest.mark.parametrize(
     'language', ['', 'de', 'en-US', 'cmn-Hans-CN', 'en-Latn-GB-Scotland', 'x-own', 'sl-rozaj-1994']
 )
 def test_languages(language: str) -> None:
-    check_export(ExportConfig(language=language))
+    check_export(ExportConfig(language=language), ENGLISH)
 
 
 @pytest.mark.parametrize(
@@ -24,7 +27,32 @@ def test_languages(language: str) -> None:
 )
 def test_bad_languages(language: str) -> None:
     with pytest.raises(FlagError, match='BCP 47'):
-        check_export(ExportConfig(language=language))
+        check_export(ExportConfig(language=language), ENGLISH)
+
+
+@pytest.mark.parametrize(
+    ('export', 'message'),
+    [
+        (
+            ExportConfig(quantize=False),
+            '--noexport_quantize: is about weights for TensorFlow Lite; give --export_tflite',
+        ),
+        (ExportConfig(quantize=False, onnx=True), '--noexport_quantize'),
+        (ExportConfig(tflite=True, batch_size=0), '--export_batch_size=0: does not fit --export_tflite'),
+        (ExportConfig(zip=True, batch_size=0), '--export_batch_size=0: does not fit --export_zip'),
+    ],
+)
+def test_flags_that_do_not_fit(export: ExportConfig, message: str) -> None:
+    with pytest.raises(FlagError, match=message):
+        check_export(export, ENGLISH)
+    check_export(ExportConfig(tflite=True, quantize=False), ENGLISH)
+    check_export(ExportConfig(zip=True, quantize=False), ENGLISH)
+
+
+def test_all_problems_are_named_at_once() -> None:
+    with pytest.raises(FlagError) as caught:
+        check_export(ExportConfig(language='es_CO', quantize=False), ENGLISH)
+    assert len(str(caught.value).splitlines()) == 2
 
 
 def test_a_folder_that_can_be_made(tmp_path: Path) -> None:
