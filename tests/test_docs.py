@@ -35,6 +35,12 @@ FLAGS_OF_LAUNCHERS = (
 )
 """Those without a hyphen, which no flag of ours has."""
 
+FLAGS_OF_SERVERS = (
+    *('rm', 'dir', 'tag_set', 'signature_def', 'enable_batching'),
+    *('onnx', 'saveEngine', 'fp16', 'minShapes', 'optShapes', 'maxShapes'),
+)
+"""Those of Docker, saved_model_cli, TensorFlow Serving and trtexec, as above."""
+
 MACHINE = re.compile(r'(?<![\w.])/(?:work|tmp|home|root|mnt|Users)/')
 
 
@@ -127,7 +133,7 @@ def test_files_of_the_repository_exist(page: str) -> None:
 def test_flags_exist(page: str) -> None:
     known = {name for flag in FLAGS.values() for name in (flag.name, *flag.aliases)}
     known |= {f'no{flag.name}' for flag in FLAGS.values() if flag.is_boolean}
-    known |= {FLAGFILE, *HELP_FLAGS, *NO_FLAGS_OF_OURS, *FLAGS_OF_LAUNCHERS, *flags_of_tools()}
+    known |= {FLAGFILE, *HELP_FLAGS, *NO_FLAGS_OF_OURS, *FLAGS_OF_LAUNCHERS, *FLAGS_OF_SERVERS, *flags_of_tools()}
     assert sorted(flags_in(read(page)) - known) == []
 
 
