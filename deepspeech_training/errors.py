@@ -33,6 +33,10 @@ class ModelError(UserError):
     """A file or folder that is no model, or one that is damaged or of another version."""
 
 
+class ScorerError(UserError):
+    """A language model that cannot be read, or that does not fit the alphabet."""
+
+
 class JobError(UserError):
     """Another process of a job of several has ended, so that this one cannot go on."""
 

@@ -9,7 +9,7 @@ from deepspeech_training.audio.reading import read_audio
 from deepspeech_training.audio.reference import reference_mfccs
 from deepspeech_training.checkpoints import CheckpointStore
 from deepspeech_training.config import N_INPUT, Config, FeatureConfig
-from deepspeech_training.decoding import BeamSearchDecoder
+from deepspeech_training.decoding import make_decoder
 from deepspeech_training.errors import DataError
 from deepspeech_training.graphs import chosen_lstm, geometry, with_compute_type
 from deepspeech_training.model.acoustic import create_model
@@ -30,7 +30,7 @@ def one_shot_infer(config: Config, alphabet: Alphabet) -> str:
             f'{config.one_shot_infer}: {1000 * len(samples) / config.features.sample_rate:.0f} ms of audio are '
             f'shorter than one window of {config.features.window_ms} ms'
         )
-    decoder = BeamSearchDecoder(alphabet, config.report.beam_width)
+    decoder = make_decoder(alphabet, config.report.beam_width)
     try:
         return decoder.decode(compute_logits(config, alphabet, samples))
     finally:

@@ -14,7 +14,7 @@ import pytest
 import tensorflow as tf
 
 from deepspeech_training.config import FEATURE_BACKENDS, Config, ExportConfig, FeatureConfig, ModelConfig
-from deepspeech_training.decoding import BeamSearchDecoder
+from deepspeech_training.decoding import make_decoder
 from deepspeech_training.errors import CheckpointError, ExportError
 from deepspeech_training.export.formats import export_model
 from deepspeech_training.export.savedmodel import savedmodel_version
@@ -180,7 +180,7 @@ def test_transcripts_are_the_trainers(
     alphabet = Alphabet(labels)
     model = exported(random_checkpoint(with_savedmodel(small, beam_width=30), alphabet), alphabet)
     samples = sound(20000)
-    decoder = BeamSearchDecoder(alphabet, 30)
+    decoder = make_decoder(alphabet, 30)
     expected = decoder.decode(log_probabilities(model, samples))
     decoder.close()
     outputs = model.call('transcribe', samples=samples[np.newaxis], lengths=[len(samples)])

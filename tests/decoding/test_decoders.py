@@ -8,13 +8,13 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from deepspeech_training.decoding import BeamSearchDecoder, make_decoder
+from deepspeech_training.decoding import BeamSearchDecoder, SearchOptions, make_decoder
 from deepspeech_training.text.alphabet import Alphabet
 
 
 @pytest.fixture(scope='module')
 def decoder() -> Iterator[BeamSearchDecoder]:
-    decoder = BeamSearchDecoder(Alphabet('ab'), beam_width=100)
+    decoder = BeamSearchDecoder(Alphabet('ab'), SearchOptions(100))
     yield decoder
     decoder.close()
 

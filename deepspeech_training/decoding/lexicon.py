@@ -1,0 +1,68 @@
+"""Which texts are made of known words, as an automaton over labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+Ids = npt.NDArray[np.int64]
+
+
+class Lexicon:
+    """From a state, a label leads to another or nowhere. A word's last label is the space; behind it is the start."""
+
+    def __init__(self, sources: Ids, labels: Ids, targets: Ids, start: int, n_labels: int) -> None:
+        """Arcs of a deterministic automaton: `labels[i]` leads from `sources[i]` to `targets[i]`."""
+        keys = sources.astype(np.int64) * n_labels + labels
+        order = np.argsort(keys, kind='stable')
+        self._keys, self._targets = keys[order], targets.astype(np.int64)[order]
+        self._n_labels = n_labels
+        self.start = start
+
+    @property
+    def arcs(self) -> int:
+        return len(self._keys)
+
+    def follow(self, states: Ids, labels: Ids) -> Ids:
+        """The states that `labels` lead to from `states`, -1 for nowhere."""
+        if not len(self._keys):
+            return np.full(len(states), -1, np.int64)
+        keys = states * self._n_labels + labels
+        places = np.minimum(np.searchsorted(self._keys, keys), len(self._keys) - 1)
+        return np.where(self._keys[places] == keys, self._targets[places], -1)
+
+    @classmethod
+    def of_words(cls, words: Iterable[Sequence[int]], space: int, n_labels: int) -> Lexicon:
+        """A trie of `words`, each a sequence of labels. Empty ones are left out."""
+        arcs: dict[tuple[int, int], int] = {}
+        states = 1
+        for word in words:
+            state = 0
+            for label in word:
+                target = arcs.get((state, label))
+                if target is None:
+                    target = arcs[state, label] = states
+                    states += 1
+                state = target
+            if state:
+                arcs[state, space] = 0
+        table = np.array([(source, label, target) for (source, label), target in arcs.items()], np.int64).reshape(-1, 3)
+        return cls(table[:, 0], table[:, 1], table[:, 2], 0, n_labels)
+
+    def some_words(self, space: int, count: int) -> list[tuple[int, ...]]:
+        """At most `count` words, from all over the lexicon as far as their first letters go."""
+        found: list[tuple[int, ...]] = []
+        waiting: list[tuple[int, tuple[int, ...]]] = [(self.start, ())]
+        while waiting and len(found) < count:
+            state, word = waiting.pop(0)
+            first = int(np.searchsorted(self._keys, state * self._n_labels))
+            last = int(np.searchsorted(self._keys, (state + 1) * self._n_labels))
+            for place in range(first, last):
+                label = int(self._keys[place]) % self._n_labels
+                if label == space:
+                    found.append(word)
+                else:
+                    waiting.append((int(self._targets[place]), (*word, label)))
+        return found[:count]
