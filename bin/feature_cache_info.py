@@ -45,10 +45,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(1)
-    if not (args.folder / TAG_FILE).is_file():
-        log.error(f'{args.folder}: is no feature cache: it has no {TAG_FILE}')
+    try:
+        folders = sorted(path for path in args.folder.iterdir() if path.is_dir() and is_ours(path))
+    except OSError as error:
+        log.error(f'{args.folder}: cannot be read: {error.strerror}')
         return 2
-    folders = sorted(path for path in args.folder.iterdir() if path.is_dir() and is_ours(path))
+    if not folders and not (args.folder / TAG_FILE).is_file():
+        log.error(f'{args.folder}: is no feature cache')
+        return 2
     described = [describe(path, check=args.check) for path in folders]
     if args.json:
         print(json.dumps(described, ensure_ascii=False, indent=1))

@@ -135,13 +135,12 @@ class FeatureCache:
 
     def _make(self, settings: Mapping[str, str]) -> None:
         """Folders, and a rehearsal of writing."""
+        os.makedirs(self.folder, exist_ok=True)
+        if not os.listdir(self.folder):  # in a folder with other things, the tag would keep these from backups too
+            write_whole(os.path.join(self.folder, TAG_FILE), TAG)
         os.makedirs(self.path, exist_ok=True)
-        for path, content in (
-            (os.path.join(self.folder, TAG_FILE), TAG),
-            (os.path.join(self.path, SETTINGS), json.dumps(settings, indent=1).encode()),
-        ):
-            if not os.path.exists(path):
-                write_whole(path, content)
+        if not os.path.exists(os.path.join(self.path, SETTINGS)):
+            write_whole(os.path.join(self.path, SETTINGS), json.dumps(settings, indent=1).encode())
         os.utime(os.path.join(self.path, SETTINGS))  # when it was last used
         with tempfile.TemporaryFile(dir=self.path, buffering=0) as file:
             file.write(bytes(REHEARSAL_BYTES))

@@ -91,3 +91,4 @@ def test_another_folder(tmp_path: Path) -> None:
     shown = info(tmp_path)
     assert shown.returncode == 2
     assert f'{tmp_path}: is no feature cache' in shown.stderr
+    assert 'No such file' in info(tmp_path / 'missing').stderr

@@ -258,6 +258,15 @@ def test_it_is_kept_and_found_again(folder: Path) -> None:
     assert cache_of(folder, {'other': 'settings'}).find_content(key(0)) is None
 
 
+def test_backups_leave_out_the_cache_and_nothing_else(folder: Path, tmp_path: Path) -> None:
+    fill(folder, range(2))
+    assert (folder / 'CACHEDIR.TAG').read_bytes().startswith(b'Signature: 8a477f597d28d172789f06886806bc55')
+    (tmp_path / 'checkpoints').mkdir()
+    (tmp_path / 'checkpoints' / 'checkpoint').touch()
+    assert_has(fill(tmp_path / 'checkpoints', range(2)), range(2))
+    assert not (tmp_path / 'checkpoints' / 'CACHEDIR.TAG').exists()
+
+
 def test_nothing_is_kept_twice(folder: Path) -> None:
     fill(folder, range(5))
     size = file_of(folder, '.features').stat().st_size
