@@ -15,20 +15,15 @@ import numpy as np
 import numpy.typing as npt
 import python_speech_features
 
-from deepspeech_training.audio.reference import INT16_SCALE
+from deepspeech_training.audio.mfcc import CHANNELS, LEAST_ENERGY, mel_matrix
+from deepspeech_training.audio.reference import INT16_SCALE, PREEMPHASIS
 from deepspeech_training.config import N_INPUT, FeatureConfig
 
 Matrix = npt.NDArray[np.float64]
 
-PREEMPHASIS = 0.97
 LIFTER = 22
 N_REFERENCE_FILTERS = 26
 SMALLEST = float(np.finfo(np.float64).eps)  # stands for an energy of zero
-
-N_MEL_FILTERS = 40
-LOWEST_FREQUENCY = 20.0  # Hz
-LEAST_OF_MFCC = 1e-12
-"""`Mfcc`'s attributes by default, and the least energy of a filter it knows."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +58,7 @@ def reference_matrices(features: FeatureConfig) -> FeatureMatrices:
     emphasis = np.eye(1 + size, size, k=-1) - PREEMPHASIS * np.eye(1 + size, size)
     scale = INT16_SCALE / math.sqrt(fft_size(features))
     filters = python_speech_features.get_filterbanks(N_REFERENCE_FILTERS, fft_size(features), features.sample_rate)
-    cosines = _cosines(N_REFERENCE_FILTERS, math.sqrt(2 / N_REFERENCE_FILTERS))
+    cosines = _cosines(N_REFERENCE_FILTERS)
     cepstrum = np.zeros([1 + N_REFERENCE_FILTERS, N_INPUT])
     cepstrum[1:, 1:] = python_speech_features.lifter(cosines, LIFTER)[:, 1:]
     cepstrum[0, 0] = 1
@@ -74,18 +69,6 @@ def reference_matrices(features: FeatureConfig) -> FeatureMatrices:
         least=SMALLEST,
         cepstrum=cepstrum,
     )
-
-
-def matrix_mfccs(samples: npt.NDArray[np.float32], features: FeatureConfig) -> npt.NDArray[np.float32]:
-    """The MFCCs `[frames, N_INPUT]` of `samples` `[samples]` in [-1, 1]: what runtimes compute, in NumPy."""
-    matrices = feature_matrices(features)
-    starts = features.step_samples * np.arange(features.frames(len(samples)))
-    frames = np.pad(samples, [1, 0])[starts[:, np.newaxis] + np.arange(1 + features.window_samples)]
-    real, imaginary = np.split(frames.astype(np.float64) @ matrices.spectrum, 2, axis=1)
-    power = real**2 + imaginary**2
-    energies = (np.sqrt(power) if matrices.magnitude else power) @ matrices.filters
-    cepstra: Matrix = np.log(np.maximum(energies, matrices.least)) @ matrices.cepstrum
-    return cepstra.astype(np.float32)
 
 
 def fft_size(features: FeatureConfig) -> int:
@@ -101,9 +84,9 @@ def _of_tensorflow(features: FeatureConfig) -> FeatureMatrices:
     return FeatureMatrices(
         spectrum=_fourier(window, features),
         magnitude=True,
-        filters=_mel_filters(features),
-        least=LEAST_OF_MFCC,
-        cepstrum=_cosines(N_MEL_FILTERS, math.sqrt(2 / N_MEL_FILTERS)),
+        filters=mel_matrix(features.sample_rate, fft_size(features) // 2 + 1),
+        least=LEAST_ENERGY,
+        cepstrum=_cosines(CHANNELS),
     )
 
 
@@ -113,26 +96,10 @@ def _fourier(windowed: Matrix, features: FeatureConfig) -> Matrix:
     return np.concatenate([spectrum.real, spectrum.imag], axis=1)
 
 
-def _cosines(channels: int, scale: float) -> Matrix:
-    """The discrete cosine transform (type 2) of `channels` values to N_INPUT coefficients, transposed."""
-    positions = (np.arange(channels) + 0.5) * math.pi / channels
-    return scale * np.cos(np.outer(positions, np.arange(N_INPUT)))
+def _cosines(channels: int) -> Matrix:
+    """The orthonormal discrete cosine transform (type 2) of `channels` values, transposed: `[channels, N_INPUT]`.
 
-
-def _mel_filters(features: FeatureConfig) -> Matrix:
-    """`Mfcc`'s filters, `[bins, N_MEL_FILTERS]`: centred at equal distances on the mel scale, lowest and highest aside.
-
-    Each bin between the lowest frequency and half the sample rate is shared by the two nearest filters, linearly.
+    Coefficient 0 is not scaled apart from the others.
     """
-    bins = fft_size(features) // 2 + 1
-    highest = features.sample_rate / 2
-    frequencies = highest * np.arange(bins) / (bins - 1)
-    low, high = _mel(LOWEST_FREQUENCY), _mel(highest)
-    positions = (_mel(frequencies) - low) / (high - low) * (N_MEL_FILTERS + 1) - 1  # centres have whole numbers
-    shares = 1 - np.abs(positions[:, np.newaxis] - np.arange(N_MEL_FILTERS))
-    first = int(1.5 + LOWEST_FREQUENCY / (highest / (bins - 1)))  # as `Mfcc` rounds it
-    return np.where(np.arange(bins)[:, np.newaxis] >= first, np.maximum(shares, 0), 0)
-
-
-def _mel(frequency: float | Matrix) -> Matrix:
-    return np.asarray(1127 * np.log1p(np.asarray(frequency) / 700))
+    positions = (np.arange(channels) + 0.5) * math.pi / channels
+    return math.sqrt(2 / channels) * np.cos(np.outer(positions, np.arange(N_INPUT)))

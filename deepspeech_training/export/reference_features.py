@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from deepspeech_training.audio.mfcc import LEAST_ENERGY
 from deepspeech_training.config import FeatureConfig
 from deepspeech_training.export.feature_matrices import (
-    LEAST_OF_MFCC,
     SMALLEST,
     FeatureMatrices,
     Matrix,
@@ -69,7 +69,7 @@ def _cepstra(energies: tf.Tensor, cepstrum: Matrix) -> tf.Tensor:
     bins = channels + 2
     used_bins = 3 * np.arange(n) + 2
     used_channels = used_bins - 1
-    scale = LEAST_OF_MFCC / SMALLEST  # so that zero becomes SMALLEST, as there
+    scale = LEAST_ENERGY / SMALLEST  # so that zero becomes SMALLEST, as there
     spread = np.zeros([n, bins])
     spread[np.arange(n), used_bins] = _channel_shares(used_bins, used_channels, bins, channels) ** -2.0
     scaled = energies * scale

@@ -56,12 +56,9 @@ class Model:
         self.frozen = self._export('frozen')
         self.dynamic = self._export('dynamic', batch_size=0)
         self.tflite = self._export('tflite', tflite=True, quantize=False)
-        others = self._export('others', savedmodel=True, onnx=True).parent
-        self.saved_model = SavedModel(others / 'model' / '1')
-        self.onnx = {
-            half: onnxruntime.InferenceSession(str(others / f'output_graph{half}.onnx'))
-            for half in ('', '.mfccs', '.acoustic')
-        }
+        self.others = self._export('others', savedmodel=True, onnx=True).parent
+        self.saved_model = SavedModel(self.others / 'model' / '1')
+        self.onnx = onnxruntime.InferenceSession(str(self.others / 'output_graph.onnx'))
 
     def _export(self, name: str, **changes: object) -> Path:
         """The path of the model's file, or what would be the `.pb`'s."""
@@ -180,54 +177,16 @@ def saved_model_alone(model: Model) -> list[Array]:
     return results
 
 
-def saved_model_stream(model: Model) -> list[Array]:
-    results = []
-    size = N_STEPS * model.config.features.step_samples
-    for samples in model.utterances:
-        state, chunks = model.saved_model.zero_state(1), []
-        for start in range(0, len(samples), size):
-            piece = samples[start : start + size]
-            last = [start + size >= len(samples)]
-            outputs = model.saved_model.call('stream', samples=[piece], lengths=[len(piece)], last=last, **state)
-            state = {name: outputs[f'new_{name}'] for name in state}
-            chunks.append(outputs['log_probabilities'][0])
-        results.append(np.concatenate(chunks))
-    return results
-
-
 def onnx_batch(model: Model) -> list[Array]:
     samples, lengths = padded(model.utterances, filler=np.nan)
-    return valid(*model.onnx[''].run(None, {'samples': samples, 'lengths': lengths}))
+    return valid(*model.onnx.run(None, {'samples': samples, 'lengths': lengths}))
 
 
 def onnx_alone(model: Model) -> list[Array]:
     results = []
     for samples in model.utterances:
         inputs = {'samples': samples[np.newaxis], 'lengths': np.array([len(samples)], np.int32)}
-        results.append(model.onnx[''].run(None, inputs)[0][0])
-    return results
-
-
-def onnx_chunks(model: Model) -> list[Array]:
-    """The two halves: MFCCs of the whole, log-probabilities of `N_STEPS` frames at a time."""
-    results = []
-    for samples in model.utterances:
-        inputs = {'samples': samples[np.newaxis], 'lengths': np.array([len(samples)], np.int32)}
-        mfccs, frames = model.onnx['.mfccs'].run(None, inputs)
-        mfccs = np.pad(mfccs, [(0, 0), (9, 9), (0, 0)])
-        c = h = np.zeros([1, model.config.model.n_hidden], np.float32)
-        chunks = []
-        for start in range(0, frames[0], N_STEPS):
-            number = min(N_STEPS, frames[0] - start)
-            inputs = {
-                'mfccs': mfccs[:, start : start + number + 18],
-                'frames': np.array([number], np.int32),
-                'state_c': c,
-                'state_h': h,
-            }
-            chunk, c, h = model.onnx['.acoustic'].run(None, inputs)
-            chunks.append(chunk[0])
-        results.append(np.concatenate(chunks))
+        results.append(model.onnx.run(None, inputs)[0][0])
     return results
 
 
@@ -241,10 +200,11 @@ WAYS: dict[str, Callable[[Model], list[npt.NDArray[np.float32]]]] = {
     'TFLite, stream': opened(lambda model: model.tflite, 1000),
     'SavedModel, batch': saved_model_batch,
     'SavedModel, alone': saved_model_alone,
-    'SavedModel, stream': saved_model_stream,
+    'SavedModel, stream': opened(lambda model: model.others / 'model', 1000),
     'ONNX, batch': onnx_batch,
     'ONNX, alone': onnx_alone,
-    'ONNX, chunks': onnx_chunks,
+    'ONNX, stream': opened(lambda model: model.others / 'output_graph.onnx', 1000),
+    'ONNX acoustic model': opened(lambda model: model.others / 'output_graph.acoustic.onnx', 0),
 }
 
 

@@ -15,11 +15,11 @@ import onnx
 import onnxruntime
 import pytest
 
+from deepspeech_training.audio.mfcc import MfccComputer
 from deepspeech_training.cli import main
 from deepspeech_training.config import Config, ExportConfig, FeatureConfig, ModelConfig
 from deepspeech_training.errors import CheckpointError, ExportError
 from deepspeech_training.export import onnx_graph
-from deepspeech_training.export.feature_matrices import matrix_mfccs
 from deepspeech_training.export.formats import export_model
 from deepspeech_training.text.alphabet import Alphabet
 from tests.export.conftest import write_random_checkpoint
@@ -136,8 +136,9 @@ def test_lengths_beyond_the_samples_and_no_samples_at_all(model: Exported) -> No
 def test_mfccs_are_the_trainers(model: Exported) -> None:
     batch, lengths = padded([sound(9000), np.full(4000, 0.5, np.float32)], filler=np.nan)
     mfccs, frames = model.run('.mfccs', samples=batch, lengths=lengths)
+    computer = MfccComputer(model.config.features)
     for row, samples in zip(valid(mfccs, frames), (batch[0, :9000], batch[1, :4000]), strict=True):
-        np.testing.assert_allclose(row, matrix_mfccs(samples, model.config.features), rtol=0, atol=1e-3)
+        np.testing.assert_allclose(row, computer(samples), rtol=0, atol=1e-3)
     assert not mfccs[1, frames[1] :].any()
 
 
