@@ -55,6 +55,17 @@ def test_all_problems_are_named_at_once() -> None:
     assert len(str(caught.value).splitlines()) == 2
 
 
+@pytest.mark.parametrize('version', ['0.0.1', '1', str(2**63 - 1), 'v2', '9' * 300])
+def test_versions_that_serving_can_have(version: str) -> None:
+    check_export(ExportConfig(savedmodel=True, model_version=version), ENGLISH)
+
+
+def test_a_version_too_large_for_serving() -> None:
+    check_export(ExportConfig(model_version=str(2**63)), ENGLISH)
+    with pytest.raises(FlagError, match=r'--export_model_version=9223372036854775808: TensorFlow Serving takes'):
+        check_export(ExportConfig(savedmodel=True, model_version=str(2**63)), ENGLISH)
+
+
 def test_a_folder_that_can_be_made(tmp_path: Path) -> None:
     check_directory(str(tmp_path / 'new' / 'folder'))
     assert list(tmp_path.iterdir()) == []
