@@ -16,8 +16,8 @@ OPSET = 11
 IR_VERSION = 6
 """That of the time of the opset; older runtimes refuse newer ones."""
 
-LARGEST = 2**31 - 1
-"""Bytes that a file of this format (a protocol buffer) can have."""
+LARGEST = 2**31 - 2**20
+"""Bytes of weights that a file of this format (a protocol buffer of 2 GB at most) can have, with room for the graph."""
 
 Dimension = int | str
 """A size, or the name of one that each call decides."""
@@ -29,6 +29,7 @@ class GraphBuilder:
     def __init__(self, name: str) -> None:
         self._graph = onnx.GraphProto(name=name)
         self._names = 0
+        self._weights: dict[str, np.ndarray] = {}
 
     def input(self, name: str, dtype: type[np.generic], shape: Sequence[Dimension]) -> str:
         """Declares an input."""
@@ -44,7 +45,7 @@ class GraphBuilder:
         """`value` as a tensor; integers become int64."""
         name = name or self._new_name('constant')
         array = np.ascontiguousarray(value) if np.ndim(value) else np.asarray(value)
-        self._graph.initializer.append(onnx.numpy_helper.from_array(array, name))
+        self._weights[name] = array
         return name
 
     def node(self, operation: str, *inputs: str, **attributes: Any) -> str:
@@ -60,18 +61,20 @@ class GraphBuilder:
 
     def serialize(self, metadata: Mapping[str, str]) -> bytes:
         """The model as a file. Raises `ExportError` if it is too large for one."""
-        model = onnx.helper.make_model(
-            self._graph,
-            producer_name='deepspeech_training',
-            ir_version=IR_VERSION,
-            opset_imports=[onnx.helper.make_opsetid('', OPSET)],
-        )
-        onnx.helper.set_model_props(model, dict(metadata))
-        if model.ByteSize() > LARGEST:
+        size = sum(array.nbytes for array in self._weights.values())
+        if size > LARGEST:
             raise ExportError(
-                f'--export_onnx: the model has {model.ByteSize():,} bytes, an ONNX file at most {LARGEST:,}; '
+                f'--export_onnx: the model has weights of {size:,} bytes, an ONNX file at most {LARGEST:,}; '
                 'use --export_savedmodel for a model of this size'
             )
+        model = onnx.ModelProto(
+            ir_version=IR_VERSION,
+            producer_name='deepspeech_training',
+            opset_import=[onnx.helper.make_opsetid('', OPSET)],
+        )
+        model.graph.CopyFrom(self._graph)
+        model.graph.initializer.extend(onnx.numpy_helper.from_array(array, n) for n, array in self._weights.items())
+        onnx.helper.set_model_props(model, dict(metadata))
         return bytes(model.SerializeToString(deterministic=True))
 
     def _new_name(self, operation: str) -> str:

@@ -204,7 +204,9 @@ def test_the_same_bytes_again_and_nothing_lost_by_a_failure(
     with pytest.raises(CheckpointError, match=r'28.*29'):
         export_model(config, Alphabet((*alphabet.labels, 'ß'), 'other.txt'))
     monkeypatch.setattr(onnx_graph, 'LARGEST', 10_000)  # a model of 2 GB would take too long
-    with pytest.raises(ExportError, match=r'has [\d,]+ bytes, an ONNX file at most 10,000; use --export_savedmodel'):
+    with pytest.raises(
+        ExportError, match=r'weights of [\d,]+ bytes, an ONNX file at most 10,000; use --export_savedmodel'
+    ):
         export_model(config, alphabet)
     assert contents() == before
 
