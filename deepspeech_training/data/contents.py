@@ -23,10 +23,11 @@ ROW = np.dtype(
         ('mtime', '<i8'),  # nanoseconds
         ('ctime', '<i8'),  # also tells a file that was put in another's place with its times kept
         ('content', f'V{HASH_SIZE}'),
-        ('unused', '<u4'),
+        ('inode', '<u4'),  # its last bits
         (CHECKSUM, '<u4'),
     ]
 )
+SIGNATURE = ('size', 'mtime', 'ctime', 'inode')
 SUFFIX = '.audio'
 TITLE = b'DeepSpeech audio hashes 1\n'
 
@@ -39,7 +40,7 @@ class Content(NamedTuple):
 
 
 class ContentMemory:
-    """Hashes of audio files by path, size and times of change; threads and processes may share it.
+    """Hashes of audio files by path, size, times of change and inode; threads and processes may share it.
 
     It never raises because it cannot be read or written: then files are read again.
     """
@@ -61,7 +62,7 @@ class ContentMemory:
         status = os.stat(path)
         with self._lock:
             row = self._known.get(_path_key(path))
-        if row is None or (row['size'], row['mtime'], row['ctime']) != _signature(status):
+        if row is None or tuple(row[name] for name in SIGNATURE) != _signature(status):
             return None
         return bytes(row['content'].tobytes())
 
@@ -81,7 +82,8 @@ class ContentMemory:
     def _remember(self, path: str, status: os.stat_result, content: bytes) -> None:
         row = np.zeros([], ROW)
         row[KEY], row['content'] = _path_key(path), content
-        row['size'], row['mtime'], row['ctime'] = _signature(status)
+        for name, value in zip(SIGNATURE, _signature(status), strict=True):
+            row[name] = value
         with self._lock:
             self._known.add(row.reshape(1))
             if self._writable:
@@ -96,5 +98,5 @@ def _path_key(path: str) -> bytes:
     return hashlib.blake2b(name, digest_size=16).digest()
 
 
-def _signature(status: os.stat_result) -> tuple[int, int, int]:
-    return status.st_size, status.st_mtime_ns, status.st_ctime_ns
+def _signature(status: os.stat_result) -> tuple[int, ...]:
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino & 0xFFFFFFFF

@@ -12,7 +12,6 @@ being compared, so that it does not matter in which order the system brings to d
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -116,6 +115,7 @@ class FeatureCache:
         self._contents = ContentMemory(folder)
         self._journal = Journal(self.path, INDEX_SUFFIX, ROW, TITLE)
         self._index = RowIndex(ROW)
+        self._waiting: dict[str, np.ndarray] = {}  # rows by file of features, which does not have these yet
         self._files: list[str] = []  # of features, by number
         self._open: dict[str, Descriptor] = {}  # the last used at the end
         self._data: Descriptor | None = None  # of this process
@@ -153,16 +153,24 @@ class FeatureCache:
             self._read_index()
 
     def _read_index(self) -> None:
-        self._looked = time.monotonic()
+        """Adds the rows whose features are there; on network file systems they may come later than the rows."""
+        first, self._looked = not self._looked, time.monotonic()
         for path, rows in self._journal.read_new():
             data = path.removesuffix(INDEX_SUFFIX) + DATA_SUFFIX
-            with contextlib.suppress(OSError):
-                ends = rows['offset'] + rows['frames'].astype(np.uint64) * np.uint64(FRAME_BYTES)
-                whole = rows[ends <= os.stat(data).st_size].copy()
-                whole['file'] = self._number(data)
-                self._index.add(whole)
-                if len(whole) < len(rows):
-                    self._warn(data, f'is cut off: {len(rows) - len(whole)} utterances are computed anew')
+            self._waiting[data] = np.concatenate([self._waiting.get(data, rows[:0]), rows])
+        for data, rows in list(self._waiting.items()):
+            try:
+                size = os.stat(data).st_size
+            except OSError:
+                size = 0
+            there = rows['offset'] + rows['frames'].astype(np.uint64) * np.uint64(FRAME_BYTES) <= size
+            whole, self._waiting[data] = rows[there], rows[~there]
+            whole['file'] = self._number(data)
+            self._index.add(whole)
+            if not len(self._waiting[data]):
+                del self._waiting[data]
+            elif first:
+                self._warn(data, f'is cut off: {np.sum(~there)} utterances are computed anew')
 
     def _number(self, data: str) -> int:
         if data not in self._files:

@@ -352,6 +352,22 @@ def test_cut_off_features_are_computed_anew(
     assert_has(cache_of(folder), range(20))
 
 
+def test_features_that_come_later_than_their_rows(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As on network file systems, where one host sees the files of another."""
+    reader = cache_of(folder)
+    fill(folder, range(20))
+    path = file_of(folder, '.features')
+    content = path.read_bytes()
+    os.truncate(path, 3 * 7 * 26 * 4)
+    reader.refresh()
+    assert_has(reader, range(3))
+    assert reader.find_content(key(3)) is None
+    path.write_bytes(content)
+    reader.refresh()
+    assert_has(reader, range(20))
+    assert not warnings(caplog)
+
+
 @pytest.mark.parametrize('suffix', ['.index', '.features'])
 @pytest.mark.parametrize('content', [b'', b'something else' * 1000], ids=['empty', 'else'])
 def test_files_of_other_content(folder: Path, suffix: str, content: bytes) -> None:
