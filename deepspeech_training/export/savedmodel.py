@@ -9,7 +9,9 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf import saved_model_pb2
 
+from deepspeech_training.checkpoints.tensors import reason_of
 from deepspeech_training.config import Config, ExportConfig
+from deepspeech_training.errors import ExportError
 from deepspeech_training.export.checks import LARGEST_VERSION, WHOLE_NUMBER
 from deepspeech_training.export.files import Part
 from deepspeech_training.export.serving_graph import Signature, create_signatures
@@ -25,12 +27,19 @@ def savedmodel_parts(config: Config, alphabet: Alphabet) -> dict[str, Part]:
     Raises `CheckpointError` where there is no checkpoint or it does not fit the flags.
     """
     weights = read_weights(config, alphabet)
+    name = f'{config.export.model_name}/{savedmodel_version(config.export)}'
 
     def write(path: Path) -> None:
         with tf.Graph().as_default(), tfv1.variable_scope(tfv1.get_variable_scope(), custom_getter=_start_with_zeros):
-            _write(path, create_signatures(config, alphabet), weights)
+            signatures = create_signatures(config, alphabet)
+            try:
+                _write(path, signatures, weights)
+            except tf.errors.OpError as error:
+                raise ExportError(
+                    f'--export_dir={config.export.export_dir}: cannot write {name}: {reason_of(error)}'
+                ) from None
 
-    return {f'{config.export.model_name}/{savedmodel_version(config.export)}': Part(write)}
+    return {name: Part(write)}
 
 
 def savedmodel_version(export: ExportConfig) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import resource
 import subprocess
 import sys
 from collections.abc import Callable
@@ -139,6 +140,24 @@ def test_a_checkpoint_that_does_not_fit_leaves_the_earlier_export(small: Config,
     with pytest.raises(CheckpointError, match=r'28.*29'):
         export_model(config, Alphabet((*alphabet.labels, 'ß'), 'other.txt'))
     assert {path: path.read_bytes() for path in Path(small.export.export_dir).rglob('*') if path.is_file()} == before
+
+
+def test_a_full_disk_is_told_and_leaves_the_earlier_export(small: Config, alphabet: Alphabet) -> None:
+    """Files of the process may not grow beyond some bytes: of the variables first, then of the graph."""
+    config = with_savedmodel(small)
+    export_model(config, alphabet)
+    before = {path: path.read_bytes() for path in Path(small.export.export_dir).rglob('*') if path.is_file()}
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    for most in (1000, 100_000):
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, limits[1]))
+        try:
+            with pytest.raises(ExportError, match=r'cannot write model/2: File too large'):
+                export_model(config, alphabet)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert {
+            path: path.read_bytes() for path in Path(small.export.export_dir).rglob('*') if path.is_file()
+        } == before
 
 
 def test_a_batch_gives_what_each_utterance_gives(model: SavedModel) -> None:
