@@ -42,7 +42,7 @@ class CheckpointRuntime(WindowedRuntime):
         Raises `CheckpointError`: there is none, or it is damaged or does not fit.
         """
         config = with_compute_type(config)
-        info = ModelInfo(config.features, alphabet, config.report.beam_width, config.export.language)
+        info = ModelInfo(config.features, alphabet, config.decoding.beam_width, config.export.language)
         super().__init__(path, info, config.model.n_hidden, MOST_FRAMES, fixed=False)
         with tf.Graph().as_default() as graph:
             windows = tfv1.placeholder(tf.float32, [1, None, WINDOW, N_INPUT])

@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from deepspeech_training.config import N_CONTEXT, N_INPUT
 from deepspeech_training.errors import ModelError
+from deepspeech_training.runtimes.fast_lstm import import_with_fast_lstm
 from deepspeech_training.runtimes.metadata import NAMES, OPTIONAL_NAMES, check_width, parse_metadata
 from deepspeech_training.runtimes.runtime import Array, log_of
 from deepspeech_training.runtimes.tensorflow_session import make_session
@@ -73,7 +74,7 @@ def _read_graph(path: str) -> tf.Graph:
         with open(path, 'rb') as file:
             definition = tfv1.GraphDef.FromString(file.read())
         with tf.Graph().as_default() as graph:
-            tf.import_graph_def(definition, name='')
+            import_with_fast_lstm(definition)
     except OSError as error:
         raise ModelError(f'{path}: cannot be read: {error.strerror}') from None
     except Exception as error:  # protobuf's own, and what TensorFlow says of nodes and functions it does not know

@@ -9,6 +9,7 @@ from deepspeech_training.errors import ModelError
 from deepspeech_training.runtimes.metadata import ModelInfo, check_width, parse_metadata
 from deepspeech_training.runtimes.runtime import Array, Runtime
 from deepspeech_training.runtimes.tensorflow_session import make_session
+from deepspeech_training.runtimes.windowed import AT_ONCE
 
 tfv1 = tf.compat.v1
 
@@ -77,9 +78,15 @@ class SavedModelStream:
     def __init__(self, runtime: SavedModelRuntime) -> None:
         self._runtime = runtime
         self._state = runtime.zero_state
+        self._waiting: list[Array] = []
 
     def feed(self, samples: Array, *, is_last: bool = False) -> Array:
         """See `runtime.Stream`."""
+        self._waiting.append(samples)
+        least = AT_ONCE * self._runtime.info.features.step_samples
+        if not is_last and sum(map(len, self._waiting)) < least:
+            return np.zeros([0, self._runtime.alphabet.size + 1], np.float32)
+        samples, self._waiting = np.concatenate(self._waiting), []
         most = MOST_SECONDS * self._runtime.sample_rate
         results = []
         for start in range(0, max(len(samples), 1), most):

@@ -12,6 +12,9 @@ from deepspeech_training.config import N_CONTEXT, N_INPUT
 from deepspeech_training.runtimes.metadata import ModelInfo
 from deepspeech_training.runtimes.runtime import Array, Runtime
 
+AT_ONCE = 16
+"""Frames of a stream that are computed together, as DeepSpeech's clients do: a call for each would cost too much."""
+
 
 class State(NamedTuple):
     """Cell and output of the LSTM after a frame, float32 `[1, n_hidden]` each."""
@@ -54,26 +57,31 @@ class WindowedRuntime(Runtime):
 class WindowStream:
     """One utterance: `runtime.Stream`.
 
-    A frame is computed when the `N_CONTEXT` frames behind it are there and, if the model takes a fixed number at a
-    time, as many as it takes.
+    Frames are computed when the `N_CONTEXT` behind them are there, as many at a time as the model takes, or `AT_ONCE`.
     """
 
     def __init__(self, runtime: WindowedRuntime, mfccs: MfccStream) -> None:
         self._runtime = runtime
         self._mfccs = mfccs
+        self._samples: list[Array] = []  # not enough of them yet
+        self._at_once = runtime.steps if runtime.fixed else AT_ONCE
         self._frames = np.zeros([N_CONTEXT, N_INPUT], np.float32)  # with the context before the next one to compute
         zeros = np.zeros([1, runtime.n_hidden], np.float32)
         self._state = State(zeros, zeros)
 
     def feed(self, samples: Array, *, is_last: bool = False) -> Array:
         """See `runtime.Stream`."""
-        mfccs = self._mfccs.feed(samples)
+        self._samples.append(samples)
+        if not (is_last or self._are_enough()):
+            return np.zeros([0, self._runtime.alphabet.size + 1], np.float32)
+        mfccs = self._mfccs.feed(np.concatenate(self._samples))
+        self._samples = []
         behind = np.zeros([N_CONTEXT if is_last else 0, N_INPUT], np.float32)
         self._frames = np.concatenate([self._frames, mfccs, behind])
         count = max(0, len(self._frames) - 2 * N_CONTEXT)
         results = [np.zeros([0, self._runtime.alphabet.size + 1], np.float32)]
         done = 0
-        while done < count and (is_last or not self._runtime.fixed or count - done >= self._runtime.steps):
+        while done < count and (is_last or count - done >= self._at_once):
             n = min(count - done, self._runtime.steps)
             frames = self._frames[done : done + n + 2 * N_CONTEXT]
             result, self._state = self._runtime.run(frames, self._state)
@@ -81,6 +89,11 @@ class WindowStream:
             done += n
         self._frames = self._frames[done:]
         return np.concatenate(results)
+
+    def _are_enough(self) -> bool:
+        """Whether the samples that wait may complete the frames that are computed at once."""
+        missing = self._at_once + 2 * N_CONTEXT - len(self._frames)
+        return sum(map(len, self._samples)) >= missing * self._runtime.info.features.step_samples
 
     def finish(self) -> Array:
         """See `runtime.Stream`."""
