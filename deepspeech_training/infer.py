@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-import tensorflow as tf
 
 from deepspeech_training.audio.reading import read_audio
-from deepspeech_training.audio.reference import reference_mfccs
-from deepspeech_training.checkpoints import CheckpointStore
-from deepspeech_training.config import N_INPUT, Config, FeatureConfig
+from deepspeech_training.config import Config
 from deepspeech_training.decoding import make_decoder
 from deepspeech_training.errors import DataError
-from deepspeech_training.graphs import chosen_lstm, geometry, with_compute_type
-from deepspeech_training.model.acoustic import create_model
-from deepspeech_training.model.features import compute_mfccs
+from deepspeech_training.runtimes.checkpoint import CheckpointRuntime
 from deepspeech_training.text.alphabet import Alphabet
 
 
@@ -39,29 +34,5 @@ def one_shot_infer(config: Config, alphabet: Alphabet) -> str:
 
 def compute_logits(config: Config, alphabet: Alphabet, samples: np.ndarray) -> np.ndarray:
     """The logits [frames, n_output] of `samples` [n] at the configured rate, with the checkpoint's weights."""
-    config = with_compute_type(config)
-    with tf.Graph().as_default():
-        features, feed, value = _features(config.features, samples)
-        output = create_model(
-            features[tf.newaxis],
-            tf.shape(features)[:1],
-            config.model,
-            alphabet.size + 1,
-            training=False,
-            lstm=chosen_lstm(config),
-        )
-        store = CheckpointStore(config.checkpoints, geometry(config, alphabet))
-        proto = tf.compat.v1.ConfigProto(allow_soft_placement=True)
-        with tf.compat.v1.Session(config=proto) as session:
-            store.restore_for_evaluation(session)
-            logits: np.ndarray = session.run(output.logits[:, 0], {feed: value})
-            return logits
-
-
-def _features(features: FeatureConfig, samples: np.ndarray) -> tuple[tf.Tensor, tf.Tensor, np.ndarray]:
-    """MFCCs [frames, N_INPUT] in the graph, the placeholder they need and its value."""
-    if features.backend == 'python_speech_features':
-        placeholder = tf.compat.v1.placeholder(tf.float32, [None, N_INPUT])
-        return placeholder, placeholder, reference_mfccs(samples, features)
-    placeholder = tf.compat.v1.placeholder(tf.float32, [None])
-    return compute_mfccs(placeholder, features), placeholder, samples
+    with CheckpointRuntime(config, alphabet) as model:
+        return model.logits(samples)

@@ -43,7 +43,7 @@ WITHOUT_TENSORFLOW = (
 WITHOUT_TENSORFLOW_AT_IMPORT = (
     *('cli', 'data.checks', 'export.checks', 'export.scorer_file'),
     *('runtimes', 'runtimes.content', 'runtimes.metadata', 'runtimes.opening', 'runtimes.runtime'),
-    *('runtimes.windowed', 'runtimes.tflite'),
+    *('runtimes.windowed', 'runtimes.tflite', 'runtimes.onnx'),
 )
 """What runs before the first step, so that wrong input is answered quickly, and what works without TensorFlow."""
 
