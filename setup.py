@@ -32,5 +32,7 @@ setup(
     packages=find_packages(include=['deepspeech_training', 'deepspeech_training.*']),
     entry_points={'console_scripts': ['deepspeech-training = deepspeech_training.cli:main']},
     install_requires=read_requirements('runtime'),
-    extras_require={extra: read_requirements(extra) for extra in ('cpu', 'cuda', 'horovod', 'demo', 'onnx', 'dev')},
+    extras_require={
+        extra: read_requirements(extra) for extra in ('cpu', 'cuda', 'horovod', 'demo', 'onnx', 'scorer', 'dev')
+    },
 )

@@ -114,6 +114,10 @@ def _work(config: Config, launch: Launch) -> None:
         from deepspeech_training.export.checks import check_export
 
         check_export(config.export, alphabet)
+    if config.data.test_files or config.one_shot_infer:
+        from deepspeech_training.decoding import decoder_for
+
+        decoder_for(config.decoding, alphabet).close()  # a language model that does not fit is no surprise for the end
     if config.one_shot_infer and launch.is_chief:
         _check_audio(config)
     data_sets, is_chief = _checked_data(config, alphabet, launch)

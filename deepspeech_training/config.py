@@ -18,6 +18,9 @@ N_CONTEXT = 9
 LAYERS = ('layer_1', 'layer_2', 'layer_3', 'cudnn_lstm', 'layer_5', 'layer_6')
 """The layers, from the input on. The names of a layer's variables begin with its name."""
 
+LM_ALPHA, LM_BETA = 0.931289039105002, 1.1834137581510284
+"""Weight of a language model and reward for each word, where it does not bring its own: DeepSpeech's for English."""
+
 FEATURE_BACKENDS = ('tensorflow', 'python_speech_features')
 LSTM_IMPLEMENTATIONS = ('auto', 'hoisted', 'block', 'cudnn', 'unrolled')
 ON_BAD_SAMPLE = ('error', 'skip')
@@ -170,7 +173,19 @@ class ReportConfig:
     log_level: int = 1  # 0 debug, 1 info, 2 warnings, 3 errors
     report_count: int = 5
     test_output_file: str = ''
+
+
+@dataclass(frozen=True)
+class DecodingConfig:
+    """How a text is found for what the model heard."""
+
     beam_width: int = 1024
+    cutoff_prob: float = 1.0
+    cutoff_top_n: int = 300
+    scorer_path: str = ''
+    lm_alpha: float | None = None  # None: the scorer's own
+    lm_beta: float | None = None
+    hot_words: tuple[tuple[str, float], ...] = ()  # and what each adds to the log-probability
 
 
 @dataclass(frozen=True)
@@ -227,6 +242,7 @@ class Config:
     checkpoints: CheckpointConfig = field(default_factory=CheckpointConfig)
     parallel: ParallelConfig = field(default_factory=ParallelConfig)
     report: ReportConfig = field(default_factory=ReportConfig)
+    decoding: DecodingConfig = field(default_factory=DecodingConfig)
     export: ExportConfig = field(default_factory=ExportConfig)
     one_shot_infer: str = ''
     random_seed: int = 4568

@@ -18,7 +18,7 @@ from deepspeech_training.config import Config
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
-from deepspeech_training.decoding import decoder_threads, make_decoder
+from deepspeech_training.decoding import decoder_for, decoder_threads
 from deepspeech_training.errors import UserError
 from deepspeech_training.graphs import (
     geometry,
@@ -86,7 +86,7 @@ class Tester:
         self._step = step
         self._session = session
         self._samples = samples
-        self._decoder = make_decoder(alphabet, config.report.beam_width)
+        self._decoder = decoder_for(config.decoding, alphabet)
         self._pool = ThreadPoolExecutor(decoder_threads(), thread_name_prefix='decoder')
 
     def run_all(self, sets: Mapping[str, Sequence[Sample]]) -> list[Transcription]:

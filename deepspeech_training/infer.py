@@ -6,7 +6,7 @@ import numpy as np
 
 from deepspeech_training.audio.reading import read_audio
 from deepspeech_training.config import Config
-from deepspeech_training.decoding import make_decoder
+from deepspeech_training.decoding import decoder_for
 from deepspeech_training.errors import DataError
 from deepspeech_training.runtimes.checkpoint import CheckpointRuntime
 from deepspeech_training.text.alphabet import Alphabet
@@ -25,7 +25,7 @@ def one_shot_infer(config: Config, alphabet: Alphabet) -> str:
             f'{config.one_shot_infer}: {1000 * len(samples) / config.features.sample_rate:.0f} ms of audio are '
             f'shorter than one window of {config.features.window_ms} ms'
         )
-    decoder = make_decoder(alphabet, config.report.beam_width)
+    decoder = decoder_for(config.decoding, alphabet)
     try:
         return decoder.decode(compute_logits(config, alphabet, samples))
     finally:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from deepspeech_training import config as configs
-from deepspeech_training.config import LAYERS, Config
+from deepspeech_training.config import LAYERS, LM_ALPHA, LM_BETA, Config
 from deepspeech_training.errors import CheckpointError, FlagError
 from deepspeech_training.launch import Launch
 
@@ -95,7 +95,9 @@ RANGES: dict[str, tuple[str, Range]] = {
     'log_level': ('report.log_level', Range(at_least=0, at_most=3)),
     'summary_steps': ('report.summary_steps', COUNT),
     'report_count': ('report.report_count', COUNT_OR_NONE),
-    'beam_width': ('report.beam_width', COUNT),
+    'beam_width': ('decoding.beam_width', COUNT),
+    'cutoff_prob': ('decoding.cutoff_prob', Range(above=0, at_most=1)),
+    'cutoff_top_n': ('decoding.cutoff_top_n', COUNT),
     'export_batch_size': ('export.batch_size', COUNT_OR_NONE),
     'n_steps': ('export.n_steps', COUNT),
     'export_beam_width': ('export.beam_width', COUNT),
@@ -126,7 +128,13 @@ FILE_NAMES = {
 
 def validate(config: Config) -> None:
     """Raises `FlagError` with everything that is wrong about the values themselves, and how they fit together."""
-    problems = [*_bad_values(config), *_bad_features(config), *_bad_combinations(config), *_bad_transfer(config)]
+    problems = [
+        *_bad_values(config),
+        *_bad_features(config),
+        *_bad_combinations(config),
+        *_bad_transfer(config),
+        *_bad_scorer(config),
+    ]
     if problems:
         raise FlagError('\n'.join(problems))
 
@@ -184,11 +192,6 @@ def _bad_combinations(config: Config) -> Iterator[str]:
             f'--plateau_epochs={schedule.plateau_epochs}: must be below --es_epochs={schedule.es_epochs}, '
             'or training stops before the learning rate is reduced'
         )
-    if config.export.scorer and (data.test_files or config.one_shot_infer or not config.export.zip):
-        yield (
-            f'--scorer_path={config.export.scorer}: decoding with a language model is not part of this version; '
-            'only --export_zip, which packs it, can be used with it'
-        )
     if parallel.horovod and parallel.parallel != 'hybrid':
         yield (
             f'--parallel={parallel.parallel}: does not fit --horovod, whose processes work together as the towers of '
@@ -204,6 +207,22 @@ def _bad_combinations(config: Config) -> Iterator[str]:
             f'--cpu_towers={parallel.cpu_towers}: does not fit --mixed_precision_type=float16, which runs on GPUs '
             'only; --mixed_precision_type=bfloat16 runs on CPUs'
         )
+
+
+def _bad_scorer(config: Config) -> Iterator[str]:
+    """What is about a language model needs one."""
+    decoding = config.decoding
+    for flag, value, without in (
+        ('lm_alpha', decoding.lm_alpha, LM_ALPHA),
+        ('lm_beta', decoding.lm_beta, LM_BETA),
+    ):
+        if value is not None and not math.isfinite(value):
+            yield f'--{flag}={value}: must be a number'
+        elif value is not None and value != without and not decoding.scorer_path:
+            yield f'--{flag}={value}: is about a language model; give --scorer_path too'
+    if decoding.hot_words and not decoding.scorer_path:
+        words = ','.join(f'{word}:{boost:g}' for word, boost in decoding.hot_words)
+        yield f'--hot_words={words}: is about a language model; give --scorer_path too'
 
 
 def _bad_transfer(config: Config) -> Iterator[str]:

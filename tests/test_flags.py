@@ -81,7 +81,7 @@ def test_every_flag_reaches_config_or_says_why_not(monkeypatch: pytest.MonkeyPat
         elif flag.kind == 'enum':
             args = [f'--{flag.name}={next(choice for choice in flag.values if choice != flag.default)}']
         else:
-            args = [f'--{flag.name}={others[flag.kind]}']
+            args = [f'--{flag.name}={"x:1" if flag.name == "hot_words" else others[flag.kind]}']
         if flag.later:
             assert flag.name in ' '.join(problems(*args))
         else:  # one flag becomes one value with the flag that it is for
@@ -113,6 +113,7 @@ def test_targets_name_each_attribute_of_config_once() -> None:
     targets = [flag.to for flag in FLAGS.values() if flag.to]
     folders = {'checkpoints.load_dir', 'checkpoints.save_dir', 'report.summary_dir'}
     combined = {'model.dropout', 'model.compute_type', *folders}
+    combined |= {'decoding.lm_alpha', 'decoding.lm_beta', 'decoding.hot_words', 'export.scorer'}
     assert len(targets) == len(set(targets))
     assert set(targets) | combined == attributes(Config(), '')
 
@@ -309,14 +310,28 @@ def test_help_wins_over_errors(word: str) -> None:
 
 def test_flags_of_later_versions_are_refused_unless_default() -> None:
     later = [flag for flag in FLAGS.values() if flag.later]
-    assert {flag.name for flag in later} >= {'lm_alpha', 'augment'}
-    defaults = parse(['--lm_alpha=0.931289039105002', '--cutoff_top_n=300'])
-    assert unavailable(defaults) == []
-    named = problems('--lm_alpha=0.5', '--augment', 'a', '--augment', 'b')
+    assert {flag.name for flag in later} >= {'n_trials', 'augment'}
+    assert unavailable(parse(['--n_trials=2400'])) == []
+    named = problems('--n_trials=5', '--augment', 'a', '--augment', 'b')
     assert [line.split(': cannot be used yet: ')[0] for line in named] == [
         '--augment=a b',
-        '--lm_alpha=0.5',
+        '--n_trials=5',
     ]
+
+
+def test_weights_of_the_language_model_are_the_scorers_unless_given() -> None:
+    decoding = build_config(parse(['--scorer=a'])).decoding
+    assert (decoding.scorer_path, decoding.lm_alpha, decoding.lm_beta, decoding.hot_words) == ('a', None, None, ())
+    decoding = build_config(parse(['--lm_alpha=0.931289039105002', '--lm_beta=0'])).decoding
+    assert (decoding.lm_alpha, decoding.lm_beta) == (0.931289039105002, 0.0)
+
+
+def test_hot_words() -> None:
+    words = build_config(parse(['--hot_words=computer:5, aus:-2.5,a:b:1'])).decoding.hot_words
+    assert words == (('computer', 5.0), ('aus', -2.5), ('a:b', 1.0))
+    for text in ('a', ':1', 'a:', 'a:x', 'a:nan', 'a:1,', 'two words:1'):
+        with pytest.raises(FlagError, match='is no word with a boost'):
+            build_config(parse([f'--hot_words={text}']))
 
 
 def test_flags_without_effect_are_named() -> None:

@@ -41,7 +41,7 @@ WITHOUT_TENSORFLOW = (
 )
 
 WITHOUT_TENSORFLOW_AT_IMPORT = (
-    *('cli', 'data.checks', 'export.checks', 'export.scorer_file'),
+    *('cli', 'data.checks', 'export.checks'),
     *('runtimes', 'runtimes.content', 'runtimes.metadata', 'runtimes.opening', 'runtimes.runtime'),
     *('runtimes.windowed', 'runtimes.tflite', 'runtimes.onnx'),
 )

@@ -12,6 +12,7 @@ from deepspeech_training.config import (
     CheckpointConfig,
     Config,
     DataConfig,
+    DecodingConfig,
     ModelConfig,
     ParallelConfig,
     ReportConfig,
@@ -88,7 +89,8 @@ def toy_config(
         schedule=ScheduleConfig(epochs=epochs),
         checkpoints=CheckpointConfig(load_dir=checkpoints, save_dir=checkpoints),
         parallel=ParallelConfig(cpu_towers=towers),
-        report=ReportConfig(summary_dir=str(folder / 'summaries'), show_progressbar=False, beam_width=16),
+        report=ReportConfig(summary_dir=str(folder / 'summaries'), show_progressbar=False),
+        decoding=DecodingConfig(beam_width=16),
     )
 
 

@@ -6,6 +6,7 @@ from deepspeech_training.decoding.decoders import (
     Decoder,
     GreedyDecoder,
     Hypothesis,
+    decoder_for,
     decoder_threads,
     make_decoder,
 )
@@ -19,6 +20,7 @@ __all__ = [
     'Scorer',
     'ScorerOptions',
     'SearchOptions',
+    'decoder_for',
     'decoder_threads',
     'make_decoder',
 ]

@@ -8,8 +8,9 @@ from typing import Protocol
 
 import numpy as np
 
+from deepspeech_training.config import DecodingConfig
 from deepspeech_training.decoding.beam_search import SearchOptions, prefix_beam_search
-from deepspeech_training.decoding.scorer import Scorer
+from deepspeech_training.decoding.scorer import Scorer, ScorerOptions
 from deepspeech_training.text.alphabet import Alphabet
 
 
@@ -36,6 +37,20 @@ def make_decoder(alphabet: Alphabet, beam_width: int, scorer: Scorer | None = No
     if beam_width == 1 and scorer is None:
         return GreedyDecoder(alphabet)
     return BeamSearchDecoder(alphabet, SearchOptions(beam_width), scorer)
+
+
+def decoder_for(decoding: DecodingConfig, alphabet: Alphabet) -> Decoder:
+    """As the flags say. Raises `ScorerError` for a language model that cannot be used, or not with this alphabet."""
+    scorer = None
+    if decoding.scorer_path:
+        options = ScorerOptions(
+            decoding.scorer_path, decoding.lm_alpha, decoding.lm_beta, hot_words=dict(decoding.hot_words)
+        )
+        scorer = Scorer(options, alphabet)
+    elif decoding.beam_width == 1:
+        return GreedyDecoder(alphabet)
+    options_of_search = SearchOptions(decoding.beam_width, decoding.cutoff_prob, decoding.cutoff_top_n)
+    return BeamSearchDecoder(alphabet, options_of_search, scorer)
 
 
 class GreedyDecoder:

@@ -50,19 +50,3 @@ class Lexicon:
                 arcs[state, space] = 0
         table = np.array([(source, label, target) for (source, label), target in arcs.items()], np.int64).reshape(-1, 3)
         return cls(table[:, 0], table[:, 1], table[:, 2], 0, n_labels)
-
-    def some_words(self, space: int, count: int) -> list[tuple[int, ...]]:
-        """At most `count` words, from all over the lexicon as far as their first letters go."""
-        found: list[tuple[int, ...]] = []
-        waiting: list[tuple[int, tuple[int, ...]]] = [(self.start, ())]
-        while waiting and len(found) < count:
-            state, word = waiting.pop(0)
-            first = int(np.searchsorted(self._keys, state * self._n_labels))
-            last = int(np.searchsorted(self._keys, (state + 1) * self._n_labels))
-            for place in range(first, last):
-                label = int(self._keys[place]) % self._n_labels
-                if label == space:
-                    found.append(word)
-                else:
-                    waiting.append((int(self._targets[place]), (*word, label)))
-        return found[:count]

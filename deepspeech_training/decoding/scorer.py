@@ -7,20 +7,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from deepspeech_training.config import LM_ALPHA, LM_BETA
 from deepspeech_training.decoding.lexicon import Lexicon
+from deepspeech_training.decoding.scorer_check import check_alphabet
 from deepspeech_training.decoding.scorer_file import ScorerFile, read_scorer_file
 from deepspeech_training.errors import ScorerError
 from deepspeech_training.text.alphabet import Alphabet
 
 UNKNOWN = -1000.0
 """The log-probability of a word that the language model does not have."""
-
-DEFAULT_ALPHA = 0.931289039105002
-DEFAULT_BETA = 1.1834137581510284
-"""DeepSpeech's, for a file that does not bring its own."""
-
-CHECKED_WORDS = 200
-"""So many words of a lexicon are looked up in the language model, to see whether the alphabet is the right one."""
 
 Word = tuple[int, ...]
 """As labels."""
@@ -45,22 +40,18 @@ class Scorer:
     def __init__(self, options: ScorerOptions, alphabet: Alphabet) -> None:
         """Raises `ScorerError` for a file that cannot be used, or not with this alphabet."""
         if ' ' not in alphabet.labels:
-            raise ScorerError(f'the scorer {options.path} needs an alphabet with a space, which {alphabet.path} lacks')
-        file = read_scorer_file(options.path)
-        if file.for_bytes:
             raise ScorerError(
-                f'the scorer {options.path} was made for models with --bytes_output_mode; this one needs a scorer of '
-                'words'
+                f'--scorer_path={options.path}: words need a space in the alphabet, which {alphabet.path!r} lacks'
             )
+        file = read_scorer_file(options.path)
+        check_alphabet(file, alphabet)
         self.space = alphabet.labels.index(' ')
-        self.alpha = _first(options.alpha, file.alpha, DEFAULT_ALPHA)
-        self.beta = _first(options.beta, file.beta, DEFAULT_BETA)
+        self.alpha = _first(options.alpha, file.alpha, LM_ALPHA)
+        self.beta = _first(options.beta, file.beta, LM_BETA)
         self.hot_words = dict(options.hot_words)
         self.kenlm, self.model = _open(options.path)
         self.labels = alphabet.labels
         self.lexicon = _lexicon(file, alphabet, self.space)
-        if file.automaton is not None:
-            self._check_words(alphabet)
 
     @property
     def order(self) -> int:
@@ -79,17 +70,6 @@ class Scorer:
 
     def spell(self, word: Word) -> str:
         return ''.join(self.labels[label] for label in word)
-
-    def _check_words(self, alphabet: Alphabet) -> None:
-        """A lexicon of another alphabet spells other words than the language model knows."""
-        words = [self.spell(word) for word in self.lexicon.some_words(self.space, CHECKED_WORDS)]
-        known = sum(word in self.model for word in words)
-        if known < len(words) / 2:
-            raise ScorerError(
-                f'the scorer was not made for the alphabet {alphabet.path!r}: of {len(words)} words of its lexicon, '
-                f'spelled with it, its language model knows {known} (the first: {", ".join(words[:3])}). '
-                'Use the alphabet that the scorer was made with, or make a scorer for this one'
-            )
 
 
 class Scoring:
@@ -146,30 +126,28 @@ def _open(path: str) -> tuple[Any, Any]:
         import kenlm  # type: ignore[import-not-found]  # brings C++ code, which only scorers need
     except ImportError as error:
         raise ScorerError(
-            "a scorer needs the package kenlm: pip install 'deepspeech_training[scorer]' (it is built from its source, "
-            'which needs a C++ compiler and cmake)'
+            f"--scorer_path={path}: needs the package kenlm, which is not installed: pip install '.[scorer]' (that "
+            'builds it, with a C++ compiler)'
         ) from error
     config = kenlm.Config()
     config.show_progress = False
+    config.arpa_complain = kenlm.ARPALoadComplain.NONE
     try:
         return kenlm, kenlm.Model(path, config)
     except (OSError, RuntimeError) as error:
         reason = ' '.join(str(error).split())
-        raise ScorerError(f'the language model in {path} cannot be read, it is damaged or cut off: {reason}') from error
+        raise ScorerError(f'--scorer_path={path}: KenLM cannot read it: {reason}') from error
 
 
 def _lexicon(file: ScorerFile, alphabet: Alphabet, space: int) -> Lexicon:
     """Raises `ScorerError` where not a single word can be spelled."""
     if file.automaton is not None:
-        if len(file.automaton.labels) and int(file.automaton.labels.max()) >= alphabet.size:
-            raise ScorerError(
-                f'the scorer {file.path} was made for an alphabet of at least {int(file.automaton.labels.max()) + 1} '
-                f'characters, {alphabet.path!r} has {alphabet.size}'
-            )
         return file.automaton.lexicon(alphabet.size)
     words = [alphabet.encode(word) for word in file.words if not alphabet.unknown(word)]
     if not words:
-        raise ScorerError(f'the scorer {file.path} has no word that can be spelled with the alphabet {alphabet.path!r}')
+        raise ScorerError(
+            f'--scorer_path={file.path}: no word of it can be spelled with the alphabet {alphabet.path!r}'
+        )
     return Lexicon.of_words(words, space, alphabet.size)
 
 

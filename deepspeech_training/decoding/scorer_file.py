@@ -67,26 +67,26 @@ def read_scorer_file(path: str) -> ScorerFile:
     """Raises `ScorerError` for a file that cannot be read, is none of the three kinds, or is damaged."""
     try:
         if not Path(path).stat().st_size:
-            raise ScorerError(f'the scorer {path} is empty')
+            raise ScorerError(f'--scorer_path={path}: the file is empty')
         with open(path, 'rb') as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
             if content[: len(KENLM_MAGIC)] == KENLM_MAGIC:
                 return _read_binary(path, content)
         return _read_arpa(path)
     except OSError as error:
-        raise ScorerError(f'the scorer {path} cannot be read: {error.strerror or error}') from error
+        raise ScorerError(f'--scorer_path={path}: {error.strerror or error}') from error
 
 
 def _read_binary(path: str, content: mmap.mmap) -> ScorerFile:
-    place = content.rfind(struct.pack('<II', MAGIC, VERSION))
+    place = content.rfind(struct.pack('<I', MAGIC))
     if place < 0:
         return ScorerFile(path, words=_vocabulary(path, content))
     try:
-        _, _, for_bytes, alpha, beta = HEADER.unpack_from(content, place)
+        _, version, for_bytes, alpha, beta = HEADER.unpack_from(content, place)
+        if version != VERSION:
+            raise ValueError(f'its lexicon has version {version}, that of DeepSpeech 0.9 is {VERSION}')
         automaton = _read_automaton(content, place + HEADER.size)
     except (struct.error, ValueError) as error:
-        raise ScorerError(
-            f'the scorer {path} is damaged: its lexicon ends early or is none; copy the file again'
-        ) from error
+        raise ScorerError(f'--scorer_path={path}: is damaged ({error}); copy or make the file again') from error
     return ScorerFile(path, automaton, alpha=alpha, beta=beta, for_bytes=for_bytes)
 
 
@@ -95,8 +95,8 @@ def _vocabulary(path: str, content: mmap.mmap) -> tuple[str, ...]:
     place = content.rfind(b'<unk>\0')
     if place < 0:
         raise ScorerError(
-            f'the scorer {path} is a KenLM binary that does not have its words, or a damaged .scorer file; build it '
-            'without leaving them out (build_binary does not), or give a .scorer or ARPA file'
+            f'--scorer_path={path}: is a KenLM binary without the words of its model, or a .scorer that is cut off; '
+            'give a .scorer, the ARPA file, or a binary with its words'
         )
     words = content[place:].split(b'\0')[1:-1]
     return tuple(word.decode(errors='replace') for word in words if word and not word.startswith(b'<'))
@@ -105,11 +105,11 @@ def _vocabulary(path: str, content: mmap.mmap) -> tuple[str, ...]:
 def _read_automaton(content: mmap.mmap, place: int) -> Automaton:
     """An OpenFst file of the type `const` over `standard` arcs. Raises `ValueError` or `struct.error`."""
     if struct.unpack_from('<I', content, place) != (FST_MAGIC,):
-        raise ValueError('not an OpenFst file')
+        raise ValueError('its lexicon is no OpenFst file')
     kind, place = _read_text(content, place + 4)
     arc, place = _read_text(content, place)
     if (kind, arc) != ('const', 'standard'):
-        raise ValueError(f'an OpenFst file of the type {kind} over {arc} arcs')
+        raise ValueError(f'its lexicon is an OpenFst file of the type {kind} over {arc} arcs')
     version, _, _, start, n_states, n_arcs = FST_NUMBERS.unpack_from(content, place)
     place += FST_NUMBERS.size
     aligned = version == FST_ALIGNED_VERSION
@@ -119,7 +119,7 @@ def _read_automaton(content: mmap.mmap, place: int) -> Automaton:
     sources = np.repeat(np.arange(n_states), states['arcs'])
     targets = arcs['target'].astype(np.int64)
     if len(sources) != n_arcs or not 0 <= start < n_states or not ((targets >= 0) & (targets < n_states)).all():
-        raise ValueError('numbers that do not fit each other')
+        raise ValueError('the numbers of its lexicon do not fit each other')
     labels = arcs['label'].astype(np.int64) - 1  # 0 means no label there
     return Automaton(start, sources, labels, targets, np.isfinite(states['final']))
 
@@ -132,7 +132,7 @@ def _read_text(content: mmap.mmap, place: int) -> tuple[str, int]:
     (length,) = struct.unpack_from('<i', content, place)
     end = place + 4 + length
     if not 0 <= length <= 100 or end > len(content):
-        raise ValueError('a name of impossible length')
+        raise ValueError('its lexicon ends early')
     return content[place + 4 : end].decode('ascii', 'replace'), end
 
 
@@ -153,7 +153,5 @@ def _read_arpa(path: str) -> ScorerFile:
             elif begun and len(fields := line.split()) > 1 and not fields[1].startswith(b'<'):
                 words.append(fields[1].decode(errors='replace'))
     if not words:
-        raise ScorerError(
-            f'the scorer {path} is no .scorer file, no KenLM binary and no ARPA file with words; see doc/decoding.md'
-        )
+        raise ScorerError(f'--scorer_path={path}: is no .scorer, no KenLM binary, and no ARPA file with words')
     return ScorerFile(path, words=tuple(words))

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from deepspeech_training.config import ExportConfig
+from deepspeech_training.decoding.scorer_check import check_scorer_package
 from deepspeech_training.errors import ExportError, FlagError
-from deepspeech_training.export.scorer_file import check_scorer
 from deepspeech_training.text.alphabet import Alphabet
 
 LANGUAGE_TAG = re.compile(r'[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*')
@@ -27,13 +27,13 @@ def check_export(export: ExportConfig, alphabet: Alphabet) -> None:
 
     Raises:
       FlagError: the language is none, a package is missing, or flags do not fit together; everything at once.
-      DataError: the scorer cannot be read, or is for another alphabet.
+      ScorerError: the scorer cannot be read, or is for another alphabet.
     """
     problems = [*_bad_language(export.language), *_bad_combinations(export), *_bad_for_servers(export)]
     if problems:
         raise FlagError('\n'.join(problems))
     if export.scorer:
-        check_scorer(export.scorer, alphabet)
+        check_scorer_package(export.scorer, alphabet)
 
 
 def _bad_language(language: str) -> Iterator[str]:

@@ -28,7 +28,7 @@ def export_model(config: Config, alphabet: Alphabet) -> list[str]:
 
     Raises:
       FlagError: the language is no language tag, or flags do not fit together.
-      DataError: the scorer is for another alphabet.
+      ScorerError: the scorer is for another alphabet.
       CheckpointError: there is no checkpoint, or it does not fit the flags.
       ExportError: the directory or a file cannot be written. Whatever was there before is untouched.
     """

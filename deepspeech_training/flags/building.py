@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from typing import Any
@@ -24,6 +25,7 @@ PARTS = {
     'checkpoints': configs.CheckpointConfig,
     'parallel': configs.ParallelConfig,
     'report': configs.ReportConfig,
+    'decoding': configs.DecodingConfig,
     'export': configs.ExportConfig,
 }
 
@@ -43,8 +45,14 @@ def build_config(parsed: ParsedFlags) -> Config:
                 values[part][attribute] = _convert(flag.kind, value)
         except ValueError as error:
             problems.append(f'--{flag.name}={value}: {error}')
+    try:
+        values['decoding'] |= _language_model(parsed)
+    except ValueError as error:
+        problems.append(str(error))
     if problems:
         raise FlagError('\n'.join(problems))
+    if values['export']['zip']:
+        values['export']['scorer'] = values['decoding']['scorer_path']
     values['model']['dropout'] = _dropout(parsed.values)
     values['model']['compute_type'] = _compute_type(parsed.values)
     values['checkpoints'] |= _checkpoint_dirs(parsed.values)
@@ -109,6 +117,25 @@ def _paths(text: str) -> tuple[str, ...]:
 def _dropout(values: dict[str, Any]) -> tuple[float, ...]:
     rates = [values[name] for name in DROPOUT_FLAGS]
     return tuple(rates[0] if rate == -1 else rate for rate in rates)
+
+
+def _language_model(parsed: ParsedFlags) -> dict[str, Any]:
+    """Weights that were given, hot words. Raises `ValueError`."""
+    weights = {name: parsed.values[name] if name in parsed.given else None for name in ('lm_alpha', 'lm_beta')}
+    return {**weights, 'hot_words': _hot_words(parsed.values['hot_words'])}
+
+
+def _hot_words(text: str) -> tuple[tuple[str, float], ...]:
+    words: dict[str, float] = {}
+    for entry in text.split(',') if text else ():
+        word, _, boost = entry.strip().rpartition(':')
+        try:
+            words[word] = float(boost)
+        except ValueError:
+            words[word] = math.nan
+        if not word or ' ' in word or not math.isfinite(words[word]):
+            raise ValueError(f'--hot_words={text}: {entry.strip()!r} is no word with a boost, such as computer:5')
+    return tuple(words.items())
 
 
 def _compute_type(values: dict[str, Any]) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-SCORER = 'decoding with a language model is not part of this version; beam search without one is (--beam_width)'
 TUNING = 'the search for the best language-model weights is not part of this version'
 
 TRAIN, TEST, EXPORT = ('train_files',), ('test_files',), ('export_dir',)
+DECODES = ('test_files', 'one_shot_infer')
 
 # fmt: off
 CHECKPOINTS = Group(
@@ -67,16 +67,22 @@ DECODING = Group(
     'Decoding',
     (
         Flag('one_shot_infer', 'path', '', 'one_shot_infer', 'Audio file to transcribe with the checkpoint.'),
-        Flag('beam_width', 'integer', 1024, 'report.beam_width',
-             'Candidates that the CTC beam search keeps; more are slower and rarely better.',
-             needs=('test_files', 'one_shot_infer')),
-        Flag('scorer_path', 'path', '', 'export.scorer', 'Language model (.scorer) that --export_zip packs.',
-             needs=('export_zip',), aliases=('scorer',)),
-        Flag('lm_alpha', 'float', 0.931289039105002, '', 'Weight of the language model.', later=SCORER),
-        Flag('lm_beta', 'float', 1.1834137581510284, '', 'Reward for each word.', later=SCORER),
-        Flag('cutoff_prob', 'float', 1.0, '',
-             'Look at the most likely characters up to this probability only.', later=SCORER),
-        Flag('cutoff_top_n', 'integer', 300, '', 'Look at this many characters of each frame only.', later=SCORER),
+        Flag('beam_width', 'integer', 1024, 'decoding.beam_width',
+             'Candidates that the CTC beam search keeps; more are slower and rarely better.', needs=DECODES),
+        Flag('scorer_path', 'path', '', 'decoding.scorer_path',
+             'Language model to decode with (.scorer, KenLM binary or ARPA file), which --export_zip packs too.',
+             needs=(*DECODES, 'export_zip'), aliases=('scorer',)),
+        Flag('lm_alpha', 'float', config.LM_ALPHA, '',
+             'Weight of the language model; not given: the one in the .scorer, if that has one.', needs=DECODES),
+        Flag('lm_beta', 'float', config.LM_BETA, '',
+             'Reward for each word; not given: the one in the .scorer, if that has one.', needs=DECODES),
+        Flag('hot_words', 'string', '', '',
+             'Words that are more (or less) likely than the language model says, as word:boost,word:boost; a boost is '
+             'added to the logarithm of the probability.', needs=DECODES),
+        Flag('cutoff_prob', 'float', 1.0, 'decoding.cutoff_prob',
+             'Look at the most likely characters of each frame up to this probability only.', needs=DECODES),
+        Flag('cutoff_top_n', 'integer', 300, 'decoding.cutoff_top_n',
+             'Look at this many characters of each frame only.', needs=DECODES),
         Flag('lm_alpha_max', 'float', 5.0, '', 'Largest --lm_alpha that the search for the best tries.', later=TUNING),
         Flag('lm_beta_max', 'float', 5.0, '', 'Largest --lm_beta that the search for the best tries.', later=TUNING),
         Flag('n_trials', 'integer', 2400, '', 'How many pairs of weights that search tries.', later=TUNING),

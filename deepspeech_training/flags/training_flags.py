@@ -52,8 +52,8 @@ DATA = Group(
         Flag('read_buffer', 'size', '1MB', 'data.read_buffer',
              'Buffer for reading audio files, in bytes or with KB, MB, GB or TB.'),
         Flag('feature_cache', 'path', '', 'data.feature_cache',
-             'Folder in which features are kept, to be read in later epochs and runs instead of the audio. Several runs '
-             'and settings may share it.', needs=('train_files', 'test_files')),
+             'Folder in which features are kept, to be read in later epochs and runs instead of the audio. Several '
+             'runs and settings may share it.', needs=('train_files', 'test_files')),
         Flag('cache_for_epochs', 'integer', 0, 'data.cache_for_epochs',
              'After how many epochs cached features that were augmented are computed anew; 0 or -1 for never. Others '
              'are always the same.', needs=('augment',)),

@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from deepspeech_training.config import Config
-from deepspeech_training.errors import DataError
+from deepspeech_training.errors import ScorerError
 from deepspeech_training.export.formats import export_model
 from deepspeech_training.export.package import alphabet_file
 from deepspeech_training.text.alphabet import Alphabet
-from tests.export.test_scorer_file import small_scorer
+from tests.decoding.test_scorer_check import small_scorer
 
 
 def exported(config: Config, alphabet: Alphabet, **changes: str) -> list[str]:
@@ -58,7 +58,7 @@ def test_a_scorer_for_another_alphabet_leaves_the_earlier_export(
     before = {file.name: file.read_bytes() for file in folder.iterdir()}
     scorer = tmp_path / 'words.scorer'
     scorer.write_bytes(small_scorer(['да', 'нет'], Alphabet(' адент'), known=['да', 'нет']))
-    with pytest.raises(DataError, match='another alphabet'):
+    with pytest.raises(ScorerError, match='another alphabet'):
         exported(small, alphabet, scorer=str(scorer))
     assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
 

@@ -10,7 +10,14 @@ import pytest
 import tensorflow as tf
 from rapidfuzz.distance import Levenshtein
 
-from deepspeech_training.config import CheckpointConfig, Config, DataConfig, ModelConfig, ReportConfig
+from deepspeech_training.config import (
+    CheckpointConfig,
+    Config,
+    DataConfig,
+    DecodingConfig,
+    ModelConfig,
+    ReportConfig,
+)
 from deepspeech_training.data.checks import check_data
 from deepspeech_training.evaluate import evaluate
 from deepspeech_training.infer import one_shot_infer
@@ -50,7 +57,8 @@ def test_its_test_report(deepspeech_data: Path, tmp_path: Path) -> None:
         data=DataConfig(test_files=(str(folder / 'dev.csv'),), test_batch_size=3, alphabet_config_path=ALPHABET),
         model=ModelConfig(n_hidden=64),
         checkpoints=CheckpointConfig(load_dir=str(folder / 'checkpoint')),
-        report=ReportConfig(show_progressbar=False, beam_width=500, report_count=0),
+        report=ReportConfig(show_progressbar=False, report_count=0),
+        decoding=DecodingConfig(beam_width=500),
     )
     alphabet = Alphabet.from_file(ALPHABET)
     sets = check_data(config.data, config.features, alphabet, save_dir=str(tmp_path), show_progressbar=False)

@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from deepspeech_training.errors import DataError
-from deepspeech_training.export.scorer_file import FST_MAGIC, KENLM_MAGIC, check_scorer, murmur_hash
+from deepspeech_training.decoding.scorer_check import check_scorer_package
+from deepspeech_training.decoding.scorer_file import FST_MAGIC
+from deepspeech_training.decoding.vocabulary import murmur_hash
+from deepspeech_training.errors import ScorerError
 from deepspeech_training.text.alphabet import Alphabet
 
 LETTERS = 'abcdefghijklmnopqrstuvwxyz'
@@ -24,7 +26,7 @@ def small_scorer(
     words: list[str], alphabet: Alphabet, *, known: list[str], version: int = 6, of_bytes: int = 0
 ) -> bytes:
     """A file as DeepSpeech makes it, but without n-grams: header, hashes of words, an automaton with a way per word."""
-    content = KENLM_MAGIC.ljust(0x58, b'\0')
+    content = b'mmap lm http://kheafield.com/code format version 5\n\0'.ljust(0x58, b'\0')
     content += struct.pack('<BxxxfIII', 1, 1.5, 5, 0, 1) + struct.pack('<Q', len(known))
     content += bytes(-len(content) % 8)
     content += struct.pack(f'<{len(known) + 1}Q', len(known), *sorted(murmur_hash(word.encode()) for word in known))
@@ -49,14 +51,14 @@ def small_scorer(
 
 
 def test_deepspeechs_scorer_fits_its_alphabet_only(pruned_lm: Path, caplog: pytest.LogCaptureFixture) -> None:
-    check_scorer(str(pruned_lm), ENGLISH)
-    check_scorer(str(pruned_lm), Alphabet([*ENGLISH.labels, 'ä']))  # longer, and the same up to there
+    check_scorer_package(str(pruned_lm), ENGLISH)
+    check_scorer_package(str(pruned_lm), Alphabet([*ENGLISH.labels, 'ä']))  # longer, and the same up to there
     assert caplog.text == ''
     for labels in (f"{LETTERS} '", f" {LETTERS[::-1]}'", ' абвгдежзийклмнопрстуфхцчшщъыьэюя'):
-        with pytest.raises(DataError, match=r'pruned_lm.scorer: was made with another alphabet than other.txt'):
-            check_scorer(str(pruned_lm), Alphabet(labels, 'other.txt'))
-    with pytest.raises(DataError, match=r'it has 2[78] labels or more, the alphabet 4'):
-        check_scorer(str(pruned_lm), Alphabet(' abc', 'short.txt'))
+        with pytest.raises(ScorerError, match=r'pruned_lm.scorer: was made with another alphabet than other.txt'):
+            check_scorer_package(str(pruned_lm), Alphabet(labels, 'other.txt'))
+    with pytest.raises(ScorerError, match=r'it has 2[78] labels or more, the alphabet 4'):
+        check_scorer_package(str(pruned_lm), Alphabet(' abc', 'short.txt'))
 
 
 @pytest.mark.parametrize('letters', [LETTERS, 'абвгдежзийклмнопрстуфхцчшщ'])
@@ -67,14 +69,14 @@ def test_words_that_are_not_in_the_language_model(
     words = [letters[start : start + 9] for start in range(16)]
     path = tmp_path / 'small.scorer'
     path.write_bytes(small_scorer(words, alphabet, known=words))
-    check_scorer(str(path), alphabet)
+    check_scorer_package(str(path), alphabet)
     assert caplog.text == ''
     path.write_bytes(small_scorer(words, alphabet, known=words[4:]))
-    check_scorer(str(path), alphabet)
-    assert '% of the words in its dictionary, such as ' in caplog.text
+    check_scorer_package(str(path), alphabet)
+    assert '% of the words in its lexicon, such as ' in caplog.text
     path.write_bytes(small_scorer(words, alphabet, known=words[12:]))
-    with pytest.raises(DataError, match='does not know its own words'):
-        check_scorer(str(path), alphabet)
+    with pytest.raises(ScorerError, match='does not know its own words'):
+        check_scorer_package(str(path), alphabet)
 
 
 def test_files_that_are_no_scorer(tmp_path: Path) -> None:
@@ -82,19 +84,19 @@ def test_files_that_are_no_scorer(tmp_path: Path) -> None:
     good = small_scorer(['a', 'b'], ENGLISH, known=['a', 'b'])
     for content, message in (
         (None, 'No such file'),
-        (b'', 'is no scorer, or damaged'),
-        (b'PK\3\4' + bytes(1000), 'does not begin with a KenLM language model'),
-        (good[:100], 'has no dictionary'),
-        (good[:-20], 'is no scorer, or damaged'),
+        (b'', 'the file is empty'),
+        (b'PK\3\4' + bytes(1000), 'is no .scorer, no KenLM binary, and no ARPA file'),
+        (good[:100], 'without the words of its model'),
+        (good[:-20], 'is damaged'),
         (small_scorer(['a'], ENGLISH, known=['a'], version=5), 'has version 5'),
         (small_scorer(['a'], ENGLISH, known=['a'], of_bytes=1), 'bytes of UTF-8'),
     ):
         if content is not None:
             path.write_bytes(content)
-        with pytest.raises(DataError, match=message):
-            check_scorer(str(path), ENGLISH)
-    with pytest.raises(DataError, match='Is a directory'):
-        check_scorer(str(tmp_path), ENGLISH)
+        with pytest.raises(ScorerError, match=message):
+            check_scorer_package(str(path), ENGLISH)
+    with pytest.raises(ScorerError, match='Is a directory'):
+        check_scorer_package(str(tmp_path), ENGLISH)
 
 
 @pytest.mark.parametrize(

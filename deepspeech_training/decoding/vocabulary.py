@@ -1,0 +1,37 @@
+"""Which words a KenLM binary knows, without KenLM: it has their hashes."""
+
+from __future__ import annotations
+
+import mmap
+import struct
+
+import numpy as np
+import numpy.typing as npt
+
+PARAMETERS = 0x58  # where they are: order, multiplier, kind of model, whether there are words, version
+SORTED = range(2, 6)  # the kinds of models with a sorted array of hashes (tries)
+
+
+def vocabulary_hashes(content: mmap.mmap) -> npt.NDArray[np.uint64] | None:
+    """The hashes of the language model's words; None where they are not in a sorted array."""
+    order, kind = struct.unpack_from('<B7xI', content, PARAMETERS)
+    if kind not in SORTED:
+        return None
+    position = PARAMETERS + struct.calcsize('<B7xII4x') + 8 * order  # behind the counts of n-grams
+    position = -(-position // 8) * 8
+    (count,) = struct.unpack_from('<Q', content, position)
+    return np.frombuffer(content, '<u8', count, position + 8).copy()  # the file is closed soon
+
+
+def murmur_hash(key: bytes) -> int:
+    """MurmurHash64A (Appleby) with seed 0, which is KenLM's for words."""
+    factor, mask = 0xC6A4A7935BD1E995, 2**64 - 1
+    result = len(key) * factor & mask
+    for start in range(0, len(key) - 7, 8):
+        block = int.from_bytes(key[start : start + 8], 'little') * factor & mask
+        block = (block ^ block >> 47) * factor & mask
+        result = (result ^ block) * factor & mask
+    if rest := key[len(key) // 8 * 8 :]:
+        result = (result ^ int.from_bytes(rest, 'little')) * factor & mask
+    result = (result ^ result >> 47) * factor & mask
+    return result ^ result >> 47
