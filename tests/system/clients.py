@@ -11,6 +11,9 @@ import json
 import os
 import shutil
 import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +34,9 @@ class Client:
 
 
 DEEPSPEECH = Client('deepspeech==0.9.3', '3.7', 'deepspeech_client.py')
+DEEPSPEECH_TFLITE = Client('deepspeech-tflite==0.9.3', '3.7', 'deepspeech_client.py')
+COQUI = Client('stt==1.4.0', '3.8', 'deepspeech_client.py')
+LITERT = Client('ai-edge-litert==2.3.0', f'{sys.version_info.major}.{sys.version_info.minor}', 'litert_client.py')
 TENSORFLOW_1 = Client('tensorflow==1.15.5', '3.7', 'tensorflow_1_client.py', ('protobuf<3.21', 'numpy<1.19'))
 
 
@@ -44,11 +50,9 @@ class Answer:
 
 def require(client: Client) -> str:
     """The interpreter that has `client`, which is installed if need be; skips the test where that cannot be."""
-    folder = _cache() / client.requirement.replace('==', '-')
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with (folder.parent / f'{folder.name}.lock').open('w') as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (folder / 'complete').exists():
+    folder = cache('clients') / f'{client.requirement.replace("==", "-")}-python{client.python}'
+    with made_once(folder) as missing:
+        if missing:
             _install(client, folder)
     return str(folder / 'bin' / 'python')
 
@@ -60,22 +64,36 @@ def ask(client: Client, question: dict[str, Any]) -> Answer:
         input=json.dumps(question),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
     )
     assert done.returncode == 0, done.stderr
     return Answer(json.loads(done.stdout.splitlines()[-1]), done.stderr)
 
 
-def _cache() -> Path:
-    return Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'deepspeech-training' / 'clients'
+def cache(kind: str) -> Path:
+    """Where things are kept that take long to make, outside the checkout."""
+    return Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'deepspeech-training' / kind
+
+
+@contextmanager
+def made_once(folder: Path) -> Iterator[bool]:
+    """Whether what belongs into `folder` is missing; the body makes it then, while other processes wait."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    with (folder.parent / f'{folder.name}.lock').open('w') as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        missing = not (folder / 'complete').exists()
+        if missing:
+            shutil.rmtree(folder, ignore_errors=True)
+        yield missing
+        if missing:
+            (folder / 'complete').touch()
 
 
 def _install(client: Client, folder: Path) -> None:
     interpreter = _find_python(client.python)
     if interpreter is None:
         pytest.skip(f'{client.requirement} needs Python {client.python}, which is neither in PATH nor in pyenv')
-    shutil.rmtree(folder, ignore_errors=True)
     for command in (
         [interpreter, '-m', 'venv', str(folder)],
         [str(folder / 'bin' / 'python'), '-m', 'pip', 'install', '--quiet', client.requirement, *client.beside],
@@ -84,7 +102,6 @@ def _install(client: Client, folder: Path) -> None:
         if done.returncode:
             reason = (done.stderr or done.stdout).strip().splitlines()[-1:]
             pytest.skip(f'{client.requirement} cannot be installed: {" ".join(reason)}')
-    (folder / 'complete').touch()
 
 
 def _find_python(version: str) -> str | None:

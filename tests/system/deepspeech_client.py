@@ -1,4 +1,4 @@
-"""Runs `deepspeech` 0.9.3 on audio, in its own environment of Python 3.7.
+"""Runs `deepspeech` or `deepspeech-tflite` 0.9.3, or Coqui's `stt`, on audio, in its own environment.
 
 Standard input: a JSON object with `model`, `audio` (16-bit WAV files), and if wanted `scorer`, `chunk` (samples fed
 at a time to the streaming API) and `beam_width`. Standard output: a JSON object with what the client said.
@@ -8,8 +8,12 @@ import json
 import sys
 import wave
 
-import deepspeech  # type: ignore[import-not-found]
 import numpy as np
+
+try:
+    import deepspeech  # type: ignore[import-not-found]
+except ImportError:
+    import stt as deepspeech  # type: ignore[import-not-found]
 
 
 def read(path):  # type: ignore[no-untyped-def]
@@ -27,11 +31,13 @@ def main():  # type: ignore[no-untyped-def]
         model.setBeamWidth(question['beam_width'])
     if question.get('scorer'):
         model.enableExternalScorer(question['scorer'])
-    chunk = question.get('chunk', 1000)
+    chunk = question.get('chunk', 1000)  # 0: no streaming
     result['batch'], result['stream'], result['intermediate'] = [], [], []
     for path in question['audio']:
         samples = read(path)
         result['batch'].append(model.stt(samples))
+        if not chunk:
+            continue
         stream = model.createStream()
         for start in range(0, len(samples), chunk):
             stream.feedAudioContent(samples[start : start + chunk])

@@ -1,4 +1,4 @@
-"""Exports in the real `deepspeech` 0.9.3, as people run it."""
+"""Exports in the real `deepspeech` 0.9.3, as people run it; some in its version with TensorFlow Lite, too."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from deepspeech_training.config import (
 )
 from deepspeech_training.export.formats import export_model
 from deepspeech_training.export.graphdef import CLIENT_OPS
-from deepspeech_training.export.inference_graph import create_inference_graph
 from deepspeech_training.infer import one_shot_infer
 from deepspeech_training.text.alphabet import Alphabet
 from tests.helpers import run_training
-from tests.system.clients import DEEPSPEECH, Answer, ask
+from tests.system.clients import COQUI, DEEPSPEECH, DEEPSPEECH_TFLITE, Answer, Client, ask
+from tests.system.talking_model import write_checkpoint_that_says
 
 tfv1 = tf.compat.v1
 
@@ -50,9 +50,9 @@ def trained(ldc93s1: Path, tmp_path: Path) -> Config:
     )
 
 
-def transcribe(model: str, *audio: Path, **options: Any) -> Answer:
+def transcribe(model: str, *audio: Path, client: Client = DEEPSPEECH, **options: Any) -> Answer:
     """What the client says about `audio`; it must say nothing about errors."""
-    answer = ask(DEEPSPEECH, {'model': model, 'audio': [str(path) for path in audio], **options})
+    answer = ask(client, {'model': model, 'audio': [str(path) for path in audio], **options})
     assert 'rror' not in answer.errors, answer.errors
     assert 'No OpKernel' not in answer.errors, answer.errors
     return answer
@@ -108,6 +108,10 @@ def test_what_we_trained_ourselves(kind: str, ldc93s1: Path, tmp_path: Path) -> 
     assert one_shot_infer(config, ENGLISH) == SENTENCE
     result = transcribe(export_model(config, ENGLISH)[0], audio).result
     assert result['batch'] == [SENTENCE]
+    config = dataclasses.replace(config, export=dataclasses.replace(config.export, tflite=True))
+    for client in (DEEPSPEECH_TFLITE, COQUI):
+        result = transcribe(export_model(config, ENGLISH)[0], audio, client=client).result
+        assert result['batch'] == [SENTENCE], client
     assert result['stream'] == [SENTENCE]
 
 
@@ -124,23 +128,6 @@ def test_an_alphabet_of_another_language(tmp_path: Path) -> None:
     result = transcribe(export_model(config, alphabet)[0], tmp_path / 'silence.wav').result
     assert result['batch'] == ['ёж']
     assert result['stream'] == ['ёж']
-
-
-def write_checkpoint_that_says(word: str, alphabet: Alphabet, config: Config) -> None:
-    """The first letter at first; the second one from when the LSTM's cell has filled up, half a second later."""
-    first, second = alphabet.encode(word)
-    with tf.Graph().as_default(), tfv1.Session() as session:
-        create_inference_graph(config, alphabet.size + 1, lstm='block')
-        values = {variable.op.name: np.zeros(variable.shape, np.float32) for variable in tfv1.global_variables()}
-        (gates,) = (value for name, value in values.items() if name.endswith('cudnn_compatible_lstm_cell/bias'))
-        gates[:] = np.repeat([-4, 9, 9, 9], config.model.n_hidden)  # input, cell, forget, output
-        values['layer_5/weights'][0, 0] = 20
-        values['layer_6/weights'][0, second] = 4
-        values['layer_6/bias'][first] = 30
-        for variable in tfv1.global_variables():
-            variable.load(values[variable.op.name], session)
-        saver = tfv1.train.Saver()
-        saver.save(session, f'{config.checkpoints.load_dir}/train', global_step=1, write_meta_graph=False)
 
 
 def test_the_client_has_the_operations_it_is_said_to_have(trained: Config, ldc93s1: Path) -> None:
