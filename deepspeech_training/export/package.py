@@ -21,7 +21,7 @@ TIMESTAMP = (1980, 1, 1, 0, 0, 0)
 def zip_part(export: ExportConfig, alphabet: Alphabet, model: bytes) -> Part:
     """The package: `model`, a TensorFlow Lite file; alphabet, scorer if there is one, model card, and `info.json`.
 
-    That is a JSON object: `name`, the language, as DeepSpeech's applications for Android read it, and the names of the
+    That is a JSON object: `name`, the language, as in DeepSpeech's packages for Android, and the names of the
     other files.
     """
     scorer = Path(export.scorer).name if export.scorer else None
