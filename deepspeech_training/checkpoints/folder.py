@@ -55,10 +55,11 @@ class Found:
         return int(match[1]) if match else -1
 
 
-def named_checkpoints(folder: str, kind: Kind) -> list[Found]:
+def named_checkpoints(folder: str, kind: Kind, *, warn: bool = True) -> list[Found]:
     """The checkpoints that the state file names, newest first, whether they are whole or not.
 
-    A state file that is damaged names none; then all files of the series count, the latest written first.
+    A state file that is damaged names none; then all files of the series count, the latest written first, and a
+    warning says so.
 
     Raises `CheckpointError` when the folder cannot be read.
     """
@@ -75,9 +76,10 @@ def named_checkpoints(folder: str, kind: Kind) -> list[Found]:
     newest = [_unescape(value) for name, value in lines if name == 'model_checkpoint_path']
     if not newest:
         found = _all_of(folder, kind)
-        log.warn(f'{path}: damaged, it names no checkpoint' + (f'; taking {found[0].path}' if found else ''))
         if not found:
             raise CheckpointError(f'{path}: damaged, it names no checkpoint; remove it to go on without it')
+        if warn:
+            log.warn(f'{path}: damaged, it names no checkpoint; taking {found[0].path}')
         return found
     older = [_unescape(value) for name, value in lines if name == 'all_model_checkpoint_paths']
     names = [newest[-1], *(name for name in reversed(older) if name != newest[-1])]
@@ -179,7 +181,7 @@ def commit(
         try:
             write(temporary)
             _write_state(found, temporary, state)
-            for suffix in (*SUFFIXES, STATE_SUFFIX):
+            for suffix in (STATE_SUFFIX, *SUFFIXES):  # the state says whose the others are
                 os.replace(temporary + suffix, found.path + suffix)
             _sync_folder(folder)
             dropped = _add_to_state_file(folder, found, max_to_keep)
@@ -226,7 +228,7 @@ def _write_state(found: Found, temporary: str, state: Mapping[str, Any]) -> None
 def _add_to_state_file(folder: str, found: Found, max_to_keep: int) -> list[Found]:
     """Names `found` as the newest, with what stays of those before; returns those that it does not name any more."""
     try:
-        before = named_checkpoints(folder, found.kind)
+        before = named_checkpoints(folder, found.kind, warn=False)
     except CheckpointError:
         before = []
     here = [other for other in before if os.path.dirname(other.path) == folder and other.path != found.path]
@@ -265,8 +267,8 @@ def _sync_folder(folder: str) -> None:
 def remove_leftovers(folder: str) -> list[str]:
     """Removes what interrupted writing has left behind; returns the names of the files.
 
-    These are files with temporary names, checkpoints that got their names after the state file last changed, and
-    those of the same training that it does not name any more. Checkpoints of earlier trainings stay.
+    These are files with temporary names, and checkpoints of the training that wrote the newest one which the state
+    file does not name, or does not name any more. Checkpoints of other trainings, and of DeepSpeech, stay.
     """
     removed = []
     names = _names_in(folder)
@@ -284,20 +286,15 @@ def remove_leftovers(folder: str) -> list[str]:
 def _unnamed(folder: str, kind: Kind, names: list[str]) -> list[str]:
     pattern = re.compile(rf'({kind.prefix}-\d+(?:-\d+)?)({"|".join(map(re.escape, (*SUFFIXES, STATE_SUFFIX)))})')
     try:
-        changed = os.path.getmtime(os.path.join(folder, kind.state_file))
-        named = named_checkpoints(folder, kind)
-    except (OSError, CheckpointError):
+        named = named_checkpoints(folder, kind, warn=False)
+    except CheckpointError:
+        return []
+    run = run_of(named[0]) if named else None
+    if run is None:
         return []
     known = {os.path.basename(found.path) for found in named}
-    run = run_of(named[0])
-
-    def is_left(match: re.Match[str]) -> bool:
-        if os.path.getmtime(os.path.join(folder, match[0])) > changed:
-            return True
-        return run is not None and run_of(Found(os.path.join(folder, match[1]), kind)) == run
-
     unnamed = [match for match in map(pattern.fullmatch, names) if match and match[1] not in known]
-    return [match[0] for match in unnamed if is_left(match)]
+    return [match[0] for match in unnamed if run_of(Found(os.path.join(folder, match[1]), kind)) == run]
 
 
 def _names_in(folder: str) -> list[str]:

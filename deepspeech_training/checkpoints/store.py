@@ -166,10 +166,11 @@ class CheckpointStore:
 
     def _find_for_training(self) -> Found | None:
         mode, load_dir, save_dir = self._config.load_train, self._config.load_dir, self._config.save_dir
-        found = [c for kind in TRAINING_ORDER[mode] for c in self._named(load_dir, kind)]
         if mode == 'auto':
             own = [] if save_dir == load_dir else self._newest_first(save_dir)
             found = own or self._newest_first(load_dir)
+        else:
+            found = [c for kind in TRAINING_ORDER[mode] for c in self._named(load_dir, kind)]
         whole = _first_whole(found)
         if whole is None:
             self._complain_of_missing(mode)
