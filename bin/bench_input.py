@@ -8,7 +8,8 @@ the whole pipeline with all its threads and nothing else to do: its CPU time, an
 figure is the median of as many repeats as `--epochs` says, after one more that is not counted.
 
 With `--feature_cache FOLDER` also the pipeline with a feature cache, in a new folder inside of that one: the epoch that
-fills it, and those that read it.
+fills it, and those that read it. With `--augment` each augmentation by itself, in one thread, and the pipeline with all
+of them; what changes spectrograms or features also computes the features, in NumPy.
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ sys.path.insert(0, str(ROOT))
 from deepspeech_training.audio.reading import audio_info, read_audio  # noqa: E402 - found through the line above
 from deepspeech_training.audio.reference import reference_mfccs  # noqa: E402
 from deepspeech_training.config import DataConfig, FeatureConfig  # noqa: E402
+from deepspeech_training.data.augmentation.augmenter import Augmenter, Moment  # noqa: E402
+from deepspeech_training.data.augmentation.moments import Moments  # noqa: E402
 from deepspeech_training.data.manifest import Sample, read_csv  # noqa: E402
 from deepspeech_training.errors import DataError, UserError  # noqa: E402
 from deepspeech_training.text.alphabet import Alphabet  # noqa: E402
@@ -83,6 +86,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         help='what computes the MFCCs (default %(default)s)',
     )
     parser.add_argument('--feature_cache', metavar='FOLDER', help='measure a feature cache too, in a new folder there')
+    parser.add_argument('--augment', action='append', default=[], help='measure an augmentation; several times')
     return parser.parse_args(arguments)
 
 
@@ -176,15 +180,39 @@ def time_features(audio: Sequence[np.ndarray], features: FeatureConfig, repeats:
         return timed(partial(session.run, total, feed), repeats)
 
 
+def time_augmentations(
+    samples: Sequence[Sample], texts: Sequence[str], features: FeatureConfig, repeats: int
+) -> list[Stage]:
+    """Each of `texts` by itself, on a part of `samples`, in one thread."""
+    part = evenly(samples, STAGE_SAMPLES)
+    audio = [read_audio(sample.path, features) for sample in part]
+    audio_seconds = sum(map(len, audio)) / features.sample_rate / len(part)
+    stages = []
+    for text in texts:
+        augmenter = Augmenter([text], features, seed=1)
+
+        def run(augmenter: Augmenter = augmenter) -> None:
+            for number, samples in enumerate(audio):
+                augmenter(samples, Moment(0, number, number / len(audio)))
+
+        seconds = statistics.median(timed(run, repeats)) / len(part)
+        stages.append(Stage(f'augment: {augmenter.specs[0].name}', seconds, audio_seconds))
+    return stages
+
+
 def make_pipeline(
-    samples: Sequence[Sample], alphabet: Alphabet, features: FeatureConfig, data: DataConfig
+    samples: Sequence[Sample],
+    alphabet: Alphabet,
+    features: FeatureConfig,
+    data: DataConfig,
 ) -> InputPipeline:
     from deepspeech_training.data.pipeline import InputPipeline
     from deepspeech_training.model.features import compute_mfccs
 
     in_graph = features.backend == 'tensorflow'
     mfccs = partial(compute_mfccs, features=features) if in_graph else None
-    return InputPipeline(samples, alphabet, features, data, towers=1, mfccs=mfccs)
+    augmenter = Augmenter(data.augment, features, seed=1) if data.augment else None
+    return InputPipeline(samples, alphabet, features, data, towers=1, mfccs=mfccs, augmenter=augmenter)
 
 
 def time_pipeline(
@@ -203,9 +231,10 @@ def time_pipeline(
         audio_seconds = tf.reduce_sum(pipeline.next_batch().audio_seconds)
         order = np.arange(len(samples), dtype=np.int32)
         elapsed, used, total = [], [], 0.0
-        for _ in range(repeats + 1):
+        for epoch in range(repeats + 1):
+            moments = Moments(epoch, np.full(len(samples), epoch / (repeats + 1))) if data.augment else None
             begin, cpu_begin, total = time.perf_counter(), time.process_time(), 0.0
-            pipeline.start(session, order, data.train_batch_size)
+            pipeline.start(session, order, data.train_batch_size, augment=moments)
             try:
                 while True:
                     total += float(session.run(audio_seconds))
@@ -236,6 +265,25 @@ def time_cache(
         Stage('filling a cache, by the clock', elapsed[0] / count, audio_seconds),
         Stage('from a cache, CPU time', statistics.median(used[1:]) / count, audio_seconds),
         Stage('from a cache, by the clock', statistics.median(elapsed[1:]) / count, audio_seconds),
+    ]
+
+
+def time_augmented(
+    samples: Sequence[Sample],
+    alphabet: Alphabet,
+    features: FeatureConfig,
+    data: DataConfig,
+    options: argparse.Namespace,
+) -> list[Stage]:
+    """Each augmentation by itself, and the pipeline with all of them."""
+    stages = time_augmentations(samples, options.augment, features, options.epochs)
+    data = replace(data, augment=tuple(options.augment))
+    elapsed, used, total = time_pipeline(samples, alphabet, features, data, options.epochs)
+    count, audio_seconds = len(samples), total / len(samples)
+    return [
+        *stages,
+        Stage('augmented, CPU time', statistics.median(used[1:]) / count, audio_seconds),
+        Stage('augmented, by the clock', statistics.median(elapsed[1:]) / count, audio_seconds),
     ]
 
 
@@ -273,6 +321,9 @@ def measure(options: argparse.Namespace) -> None:
     print(Stage('calls, batches, copies', rest, audio_seconds).row())
     print(Stage('together, CPU time', cpu, audio_seconds).row())
     print(Stage('pipeline, by the clock', statistics.median(elapsed) / len(samples), audio_seconds).row())
+    if options.augment:
+        for stage in time_augmented(samples, alphabet, features, data, options):
+            print(stage.row())
     if options.feature_cache:
         for stage in time_cache(samples, alphabet, features, data, options):
             print(stage.row())

@@ -97,6 +97,12 @@ def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
     """Warns of flags without effect and names the folders that no flag named."""
     for warning in without_effect(parsed):
         log.warn(warning)
+    data = config.data
+    if data.train_files and data.augment and data.feature_cache and data.cache_for_epochs <= 0:
+        log.warn(
+            '--feature_cache keeps augmented features for ever: every epoch has the same ones. '
+            '--cache_for_epochs=N makes new ones every N epochs'
+        )
     train = bool(config.data.train_files)
     if not parsed.given & {'checkpoint_dir', 'save_checkpoint_dir' if train else 'load_checkpoint_dir'}:
         folder = config.checkpoints.save_dir if train else config.checkpoints.load_dir
@@ -110,6 +116,10 @@ def _work(config: Config, launch: Launch) -> None:
     from deepspeech_training.text.alphabet import Alphabet
 
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
+    if config.data.augment and config.data.train_files:
+        from deepspeech_training.data.augmentation.augmenter import Augmenter
+
+        Augmenter(config.data.augment, config.features, config.random_seed)  # is the noise of overlays there?
     if config.export.export_dir and launch.is_chief:
         from deepspeech_training.export.checks import check_export
 

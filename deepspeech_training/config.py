@@ -95,6 +95,7 @@ class DataConfig:
     read_buffer: int = 1024 * 1024  # bytes
     feature_cache: str = ''  # folder; '': none
     cache_for_epochs: int = 0  # epochs that augmented features are kept for; 0 and below: for ever
+    augment: tuple[str, ...] = ()  # augmentations of the training samples, as `augment_specs` reads them
     alphabet_config_path: str = 'data/alphabet.txt'
     on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 

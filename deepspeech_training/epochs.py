@@ -15,6 +15,7 @@ import tensorflow as tf
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, RunState
 from deepspeech_training.config import Config
+from deepspeech_training.data.augmentation.moments import Moments, moments_of
 from deepspeech_training.data.order import epoch_order
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.errors import JobError, TrainingDivergedError, TrainingInterruptedError
@@ -158,7 +159,13 @@ class TrainingLoop:
         totals = EpochTotals()
         label = f'Epoch {epoch} | Training'
         first = (epoch << 32) + state.rows_done // data.train_batch_size  # no two batches have the same number
-        shard = self._start(order[state.rows_done :], data.train_batch_size, training=True, first=first)
+        augment = None
+        if data.augment:
+            epochs, seed = self._config.schedule.epochs, self._config.random_seed
+            augment = moments_of(epoch, epochs, part.count, data, seed, part.start)
+        shard = self._start(
+            order[state.rows_done :], data.train_batch_size, training=True, first=first, augment=augment
+        )
         with self._progress(label, len(shard.rows)) as bar:
             pace = Pace(self._strategy.side_by_side)
             while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
@@ -185,11 +192,13 @@ class TrainingLoop:
         state.count += result.job_count
         state.step += int(result.applied)
 
-    def _start(self, order: np.ndarray, batch_size: int, *, training: bool, first: int = 0) -> Shard:
+    def _start(
+        self, order: np.ndarray, batch_size: int, *, training: bool, first: int = 0, augment: Moments | None = None
+    ) -> Shard:
         """Begins a pass over this process's part of the positions `order`, with batches numbered from `first`."""
         shard = self._strategy.shard(order, batch_size, training=training)
         numbers = first + shard.numbers
-        self._graph.pipeline.start(self._session, shard.rows, batch_size, shard.fillers, numbers)
+        self._graph.pipeline.start(self._session, shard.rows, batch_size, shard.fillers, numbers, augment)
         return shard
 
     def _wanted_summary(self) -> Fetches | None:

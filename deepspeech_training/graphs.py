@@ -11,6 +11,7 @@ import tensorflow as tf
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, Geometry, Restored, belongs_to
 from deepspeech_training.config import Config
+from deepspeech_training.data.augmentation.augmenter import Augmenter
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
@@ -114,7 +115,13 @@ def summed_losses(losses: tf.Tensor, batch: Batch, per_sample: dict[str, tf.Tens
     )
 
 
-def make_pipeline(config: Config, strategy: Strategy, samples: Sequence[Sample], alphabet: Alphabet) -> InputPipeline:
+def make_pipeline(
+    config: Config,
+    strategy: Strategy,
+    samples: Sequence[Sample],
+    alphabet: Alphabet,
+    augmenter: Augmenter | None = None,
+) -> InputPipeline:
     """The input of the default graph: all it will ever read are `samples`."""
     in_graph = config.features.backend == 'tensorflow'
     return InputPipeline(
@@ -124,6 +131,7 @@ def make_pipeline(config: Config, strategy: Strategy, samples: Sequence[Sample],
         config.data,
         towers=strategy.towers,
         mfccs=partial(compute_mfccs, features=config.features) if in_graph else None,
+        augmenter=augmenter,
     )
 
 

@@ -17,6 +17,7 @@ import tensorflow as tf
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState, belongs_to
 from deepspeech_training.config import LAYERS, Config, OptimizerConfig, ScheduleConfig, changed_settings
+from deepspeech_training.data.augmentation.augmenter import Augmenter
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
@@ -78,13 +79,14 @@ def build_graph(
     alphabet: Alphabet,
     updates: int,
     frozen: Sequence[str] = (),
+    augmenter: Augmenter | None = None,
 ) -> TrainingGraph:
     """Builds everything in the default graph; `samples` are all the loop will ever read, `updates` those of the run.
 
     `frozen`: layers that are not trained.
     """
     tf.compat.v1.set_random_seed(config.random_seed)
-    pipeline = make_pipeline(config, strategy, samples, alphabet)
+    pipeline = make_pipeline(config, strategy, samples, alphabet, augmenter)
     n_output = alphabet.size + 1
     global_step = get_or_create_global_step()
     with tf.device('/cpu:0'):
@@ -188,6 +190,9 @@ class _Training:
         self._alphabet = alphabet
         self._opened = opened
         self._data = digest(data_sets.train)
+        self._augmenter = None
+        if config.data.augment:
+            self._augmenter = Augmenter(config.data.augment, config.features, config.random_seed)
         self._samples: list[Sample] = []
         self._ranges = Ranges(
             self._add('train', data_sets.train),
@@ -207,7 +212,9 @@ class _Training:
         config, strategy = self._config, self._strategy
         with tf.Graph().as_default() as graph:
             updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._ranges.train.count)
-            operations = build_graph(config, strategy, self._samples, self._alphabet, updates, phase.frozen)
+            operations = build_graph(
+                config, strategy, self._samples, self._alphabet, updates, phase.frozen, self._augmenter
+            )
             variables = GraphVariables(strategy.sharded_slots, operations.frozen)
             store = CheckpointStore(
                 config.checkpoints, geometry(config, self._alphabet), variables, {'settings': changed_settings(config)}

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from deepspeech_training import config as configs
+from deepspeech_training.augment_specs import parse_augmentations
 from deepspeech_training.config import LAYERS, LM_ALPHA, LM_BETA, Config
 from deepspeech_training.errors import CheckpointError, FlagError
 from deepspeech_training.launch import Launch
@@ -134,6 +135,7 @@ def validate(config: Config) -> None:
         *_bad_combinations(config),
         *_bad_transfer(config),
         *_bad_scorer(config),
+        *_bad_augmentations(config),
     ]
     if problems:
         raise FlagError('\n'.join(problems))
@@ -223,6 +225,13 @@ def _bad_scorer(config: Config) -> Iterator[str]:
     if decoding.hot_words and not decoding.scorer_path:
         words = ','.join(f'{word}:{boost:g}' for word, boost in decoding.hot_words)
         yield f'--hot_words={words}: is about a language model; give --scorer_path too'
+
+
+def _bad_augmentations(config: Config) -> Iterator[str]:
+    try:
+        parse_augmentations(config.data.augment)
+    except FlagError as error:
+        yield str(error)
 
 
 def _bad_transfer(config: Config) -> Iterator[str]:

@@ -310,11 +310,11 @@ def test_help_wins_over_errors(word: str) -> None:
 
 def test_flags_of_later_versions_are_refused_unless_default() -> None:
     later = [flag for flag in FLAGS.values() if flag.later]
-    assert {flag.name for flag in later} >= {'n_trials', 'augment'}
+    assert {flag.name for flag in later} >= {'n_trials', 'bytes_output_mode'}
     assert unavailable(parse(['--n_trials=2400'])) == []
-    named = problems('--n_trials=5', '--augment', 'a', '--augment', 'b')
+    named = problems('--n_trials=5', '--bytes_output_mode')
     assert [line.split(': cannot be used yet: ')[0] for line in named] == [
-        '--augment=a b',
+        '--bytes_output_mode',
         '--n_trials=5',
     ]
 

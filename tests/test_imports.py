@@ -20,6 +20,7 @@ LEVELS = (
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
     ('validation',),
+    ('augment_specs',),
     ('interrupts',),
     ('config', 'errors', 'log', 'launch'),
 )
@@ -37,11 +38,23 @@ OUTSIDE = {
 """Packages that only these modules import."""
 
 WITHOUT_TENSORFLOW = (
-    *('text', 'audio', 'decoding', 'flags', 'validation', 'config', 'errors', 'log', 'launch', 'schedule'),
+    *(
+        'augment_specs',
+        'text',
+        'audio',
+        'decoding',
+        'flags',
+        'validation',
+        'config',
+        'errors',
+        'log',
+        'launch',
+        'schedule',
+    ),
 )
 
 WITHOUT_TENSORFLOW_AT_IMPORT = (
-    *('cli', 'data.checks', 'export.checks'),
+    *('cli', 'data.checks', 'data.augmentation.augmenter', 'export.checks'),
     *('runtimes', 'runtimes.content', 'runtimes.metadata', 'runtimes.opening', 'runtimes.runtime'),
     *('runtimes.windowed', 'runtimes.tflite', 'runtimes.onnx'),
 )

@@ -10,7 +10,11 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from deepspeech_training.audio.reference import reference_mfccs
+from deepspeech_training.audio.reference import (
+    mfccs_of_reference_spectrogram,
+    reference_mfccs,
+    reference_spectrogram,
+)
 from deepspeech_training.config import N_INPUT, FeatureConfig
 
 Samples = npt.NDArray[np.float32]
@@ -49,10 +53,30 @@ class MfccComputer:
                 mfccs[start : start + BLOCK] = self._tensorflow_mfccs(windows[start : start + BLOCK])
         return mfccs
 
+    def spectrogram(self, samples: Samples) -> npt.NDArray[np.float32]:
+        """Power of `samples` `[samples]`, at least one window: float32 `[frames, bins]`, at the backend's own scale."""
+        if self.features.backend == 'python_speech_features':
+            return reference_spectrogram(samples, self.features)
+        windows = np.lib.stride_tricks.sliding_window_view(samples, self.features.window_samples)
+        return self._energies(windows[:: self.features.step_samples])
+
+    def from_spectrogram(self, spectrogram: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """MFCCs `[frames, 26]` of a `spectrogram` of this computer's, which may have been changed."""
+        if self.features.backend == 'python_speech_features':
+            return mfccs_of_reference_spectrogram(spectrogram, self.features)
+        return self._mfccs_of(spectrogram)
+
     def _tensorflow_mfccs(self, windows: Samples) -> npt.NDArray[np.float32]:
         """What TensorFlow's `AudioSpectrogram` and `Mfcc` compute of windows `[frames, window_samples]`."""
+        return self._mfccs_of(self._energies(windows))
+
+    def _energies(self, windows: Samples) -> npt.NDArray[np.float32]:
+        """Power `[frames, bins]` of windows `[frames, window_samples]`."""
         spectrum = np.fft.rfft(windows * self._window, self._fft_size, axis=1)
-        energies = (spectrum.real**2 + spectrum.imag**2).astype(np.float32)
+        energies: npt.NDArray[np.float32] = (spectrum.real**2 + spectrum.imag**2).astype(np.float32)
+        return energies
+
+    def _mfccs_of(self, energies: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         channels = np.sqrt(energies, dtype=np.float64) @ self._channels
         mfccs: npt.NDArray[np.float32] = (np.log(np.maximum(channels, LEAST_ENERGY)) @ self._cosines).astype(np.float32)
         return mfccs

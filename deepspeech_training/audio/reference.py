@@ -5,13 +5,14 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import python_speech_features
+from python_speech_features import sigproc
+from scipy.fft import dct
 
 from deepspeech_training.config import N_INPUT, FeatureConfig
 
 INT16_SCALE = 32768.0
-
-
 PREEMPHASIS = 0.97
+FILTERS, LIFTER = 26, 22
 
 
 def reference_mfccs(
@@ -30,24 +31,58 @@ def reference_mfccs(
     The package also makes a last frame of what remains, padded with zeros; as with TensorFlow's MFCCs there are only
     frames of whole windows, `features.frames(len(samples))` of them.
     """
-    frames = features.frames(len(samples))
-    if not frames:
+    if not features.frames(len(samples)):
         return np.zeros([0, N_INPUT], np.float32)
-    used = features.window_samples + (frames - 1) * features.step_samples
-    scaled = samples[:used] * np.float32(INT16_SCALE)
-    scaled[1:] -= np.float32(PREEMPHASIS) * scaled[:-1]
-    scaled[0] -= np.float32(PREEMPHASIS * INT16_SCALE * before)
     mfccs = python_speech_features.mfcc(
-        scaled,
+        _emphasized(samples, features, before),
         samplerate=features.sample_rate,
         winlen=features.window_samples / features.sample_rate,
         winstep=features.step_samples / features.sample_rate,
         numcep=N_INPUT,
-        nfilt=26,
-        nfft=1 << (features.window_samples - 1).bit_length(),
+        nfilt=FILTERS,
+        nfft=_fft_size(features),
         preemph=0,  # done above
-        ceplifter=22,
+        ceplifter=LIFTER,
         appendEnergy=True,
         winfunc=np.hamming,
     )
     return mfccs.astype(np.float32)
+
+
+def reference_spectrogram(samples: npt.NDArray[np.float32], features: FeatureConfig) -> npt.NDArray[np.float32]:
+    """The power spectra that `reference_mfccs` makes MFCCs of: float32 `[frames, bins]`; at least one window."""
+    windows = np.lib.stride_tricks.sliding_window_view(_emphasized(samples, features), features.window_samples)
+    shaped = windows[:: features.step_samples] * np.hamming(features.window_samples)
+    power: npt.NDArray[np.float32] = sigproc.powspec(shaped, _fft_size(features)).astype(np.float32)
+    return power
+
+
+def mfccs_of_reference_spectrogram(
+    spectrogram: npt.NDArray[np.float32], features: FeatureConfig
+) -> npt.NDArray[np.float32]:
+    """The other half of `reference_mfccs`: float32 `[frames, 26]` of `[frames, bins]`."""
+    least = np.finfo(np.float64).eps
+    power = spectrogram.astype(np.float64)
+    filters = python_speech_features.get_filterbanks(FILTERS, _fft_size(features), features.sample_rate)
+    channels = power @ filters.T
+    logarithms = np.log(np.where(channels == 0, least, channels))
+    cepstra = dct(logarithms, type=2, axis=1, norm='ortho')[:, :N_INPUT]
+    mfccs = python_speech_features.lifter(cepstra, LIFTER)
+    energies = power.sum(axis=1)
+    mfccs[:, 0] = np.log(np.where(energies == 0, least, energies))
+    return np.asarray(mfccs, np.float32)
+
+
+def _emphasized(
+    samples: npt.NDArray[np.float32], features: FeatureConfig, before: float = 0.0
+) -> npt.NDArray[np.float32]:
+    """What the whole windows in `samples` use of them, at the scale of 16 bits, after pre-emphasis."""
+    used = features.window_samples + (features.frames(len(samples)) - 1) * features.step_samples
+    scaled = samples[:used] * np.float32(INT16_SCALE)
+    scaled[1:] -= np.float32(PREEMPHASIS) * scaled[:-1]
+    scaled[0] -= np.float32(PREEMPHASIS * INT16_SCALE * before)
+    return scaled
+
+
+def _fft_size(features: FeatureConfig) -> int:
+    return 1 << (features.window_samples - 1).bit_length()

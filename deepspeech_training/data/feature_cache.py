@@ -108,11 +108,12 @@ class FeatureCache:
     with the audio files themselves.
     """
 
-    def __init__(self, folder: str, settings: Mapping[str, str]) -> None:
+    def __init__(self, folder: str, settings: Mapping[str, str], contents: ContentMemory | None = None) -> None:
+        """`contents`: what is known of audio files already, to be shared by several caches of one folder."""
         self.folder = folder
         self.path = os.path.join(folder, settings_folder(settings))
         self.found, self.stored = 0, 0  # utterances, since it was opened
-        self._contents = ContentMemory(folder)
+        self.contents = contents or ContentMemory(folder)
         self._journal = Journal(self.path, INDEX_SUFFIX, ROW, TITLE)
         self._index = RowIndex(ROW)
         self._waiting: dict[str, np.ndarray] = {}  # rows by file of features, which does not have these yet
@@ -148,7 +149,7 @@ class FeatureCache:
 
     def refresh(self) -> None:
         """Takes up what other processes have written."""
-        self._contents.refresh()
+        self.contents.refresh()
         with self._lock:
             self._read_index()
 
@@ -179,12 +180,12 @@ class FeatureCache:
 
     def find(self, path: str) -> CachedFeatures | None:
         """The features of an audio file that did not change since it was last read. Raises `OSError`."""
-        content = self._contents.recall(path)
+        content = self.contents.recall(path)
         return None if content is None else self.find_content(content)
 
     def read(self, path: str) -> tuple[bytes, bytes]:
         """The hash of an audio file's content and the content, to be computed from and stored. Raises `OSError`."""
-        return self._contents.read(path)
+        return self.contents.read(path)
 
     def find_content(self, content: bytes) -> CachedFeatures | None:
         """The features of an audio file with this content, of which `content` is the hash."""

@@ -1,6 +1,6 @@
 """The input pipeline: from positions in a list of samples to padded batches, one a tower.
 
-    positions -> load (read, resample, encode) -> MFCCs -> batch -> filler for the last group -> prefetch
+    positions -> load (read, resample, augment, encode) -> MFCCs -> batch -> filler for the last group -> prefetch
 
 With a feature cache, MFCCs that it has are loaded instead of audio, and those that it lacks are added to it. Everything
 but the loading function is TensorFlow. The graph knows positions only: samples and transcripts stay in Python, so
@@ -18,9 +18,11 @@ import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
+from deepspeech_training.data.augmentation.augmenter import Augmenter
+from deepspeech_training.data.augmentation.moments import Moments
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.feature_cache import FeatureCache, feature_settings
-from deepspeech_training.data.loading import LoadedSample, SampleLoader
+from deepspeech_training.data.loading import NOT_AUGMENTED, LoadedSample, SampleLoader
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.text.alphabet import Alphabet
 
@@ -64,6 +66,7 @@ class InputPipeline:
         *,
         towers: int,
         mfccs: Callable[[tf.Tensor], tf.Tensor] | None,
+        augmenter: Augmenter | None = None,
         prefix: str = 'input',
     ) -> None:
         if towers < 1:
@@ -74,21 +77,35 @@ class InputPipeline:
         self._towers = towers
         self._mfccs = mfccs
         self._prefix = prefix
+        self._augments = augmenter is not None
+        self._features, self._folder = features, data.feature_cache
         self.cache: FeatureCache | None = None  # for who wants to know what came from it
         if data.feature_cache:
             self.cache = FeatureCache(data.feature_cache, feature_settings(features, tf.__version__))
             log.info(f'Feature cache {data.feature_cache}: has {len(self.cache)} utterances of these settings')
-        self._loader = SampleLoader(samples, alphabet, features, data, self.cache)
+        open_cache = None if self.cache is None else self._open_cache
+        self._loader = SampleLoader(samples, alphabet, features, data, self.cache, augmenter, open_cache)
         with tf.device(INPUT_DEVICE), tf.name_scope(prefix):
             self._order = tf.compat.v1.placeholder(tf.int32, [None], 'order')
+            self._epoch = tf.compat.v1.placeholder(tf.int64, [], 'epoch')
+            self._clocks = tf.compat.v1.placeholder(tf.float64, [None], 'clocks')
             self._batch_size = tf.compat.v1.placeholder(tf.int64, [], 'batch_size')
             self._fillers = tf.compat.v1.placeholder(tf.int64, [], 'fillers')
             self._numbers = tf.compat.v1.placeholder(tf.int64, [None], 'numbers')
             self._iterator = tf.compat.v1.data.make_initializable_iterator(self._create_dataset(data.process_ahead))
 
+    def _open_cache(self, augmentation: str) -> FeatureCache:
+        """Of features that were augmented like this, for training; `self.cache` has those of dev files."""
+        assert self.cache is not None
+        settings = feature_settings(self._features, tf.__version__, augmentation)
+        cache = FeatureCache(self._folder, settings, self.cache.contents)
+        log.info(f'Feature cache {self._folder}: has {len(cache)} utterances that are augmented like this')
+        return cache
+
     def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
         threads = max(4, _cores())  # a few more than cores where these are few: reading also waits for disks
-        rows = tf.data.Dataset.from_tensor_slices(self._order)
+        epochs = tf.broadcast_to(self._epoch, tf.shape(self._order))
+        rows = tf.data.Dataset.from_tensor_slices((self._order, epochs, self._clocks))
         rows = rows.map(self._load_rows, num_parallel_calls=threads, deterministic=True)
         batches = rows.padded_batch(self._batch_size, _PADDED_SHAPES)
         batches = batches.concatenate(tf.data.Dataset.from_tensors(_filler()).repeat(self._fillers))
@@ -103,15 +120,15 @@ class InputPipeline:
         return timed.with_options(options)
 
     @tf.autograph.experimental.do_not_convert  # there is nothing to convert, and the conversion writes files
-    def _load_rows(self, position: tf.Tensor) -> _Rows:
+    def _load_rows(self, position: tf.Tensor, epoch: tf.Tensor, clock: tf.Tensor) -> _Rows:
         loaded = LoadedSample(
             *tf.numpy_function(
                 self._loader.load_for_tensorflow,
-                [position],
+                [position, epoch, clock],
                 [tf.string, tf.float32, tf.bool, tf.int32, tf.float32, tf.int64, tf.int64],
             )
         )
-        features = self._features_of(loaded)
+        features = self._features_of(loaded, epoch)
         return _Rows(
             names=tf.ensure_shape(loaded.name, []),
             features=tf.ensure_shape(features, [None, N_INPUT]),
@@ -123,17 +140,19 @@ class InputPipeline:
             audio_seconds=tf.ensure_shape(loaded.seconds, []),
         )
 
-    def _features_of(self, loaded: LoadedSample) -> tf.Tensor:
+    def _features_of(self, loaded: LoadedSample, epoch: tf.Tensor) -> tf.Tensor:
         """MFCCs [frames, N_INPUT] of a sample as tensors: what was loaded, or computed from it."""
         mfccs = self._mfccs
         if mfccs is None:
             return loaded.sound
-        if self.cache is None:
+        if self.cache is None and not self._augments:
             return mfccs(tf.ensure_shape(loaded.sound, [None]))
 
         def compute() -> tf.Tensor:
             computed = mfccs(tf.ensure_shape(loaded.sound, [None]))
-            return tf.numpy_function(self._loader.store, [loaded.content, loaded.samples, computed], tf.float32)
+            if self.cache is None:
+                return computed
+            return tf.numpy_function(self._loader.store, [loaded.content, loaded.samples, computed, epoch], tf.float32)
 
         return tf.cond(tf.ensure_shape(loaded.is_mfccs, []), lambda: loaded.sound, compute)
 
@@ -162,12 +181,14 @@ class InputPipeline:
         batch_size: int,
         fillers: int | None = None,
         numbers: np.ndarray | None = None,
+        augment: Moments | None = None,
     ) -> None:
         """Begins again: the samples at the positions `order` (int32 [count]), `batch_size` a batch.
 
         Batches have exactly that order; the last one may be smaller. `fillers` batches of one row and one frame
         follow; by default as many as it takes until every tower has a batch in every step.
         `numbers`: int64 `[batches + fillers]`, the number of each batch, by default from 0.
+        `augment`: the moments at which the samples are augmented; without, they are not.
         What an earlier `start` has left is given up.
 
         Raises `ValueError` when a position is outside of the list of samples, the batch size is below 1 or there are
@@ -183,11 +204,14 @@ class InputPipeline:
         numbers = np.arange(batches + fillers) if numbers is None else numbers
         if len(numbers) != batches + fillers:
             raise ValueError(f'there are {len(numbers)} numbers for {batches + fillers} batches')
-        self._loader.begin()
+        epoch = augment.epoch if augment and self._augments else NOT_AUGMENTED
+        self._loader.begin(epoch)
         session.run(
             self._iterator.initializer,
             {
                 self._order: order,
+                self._epoch: epoch,
+                self._clocks: augment.clocks_at(order) if augment else np.zeros(order.size),
                 self._batch_size: batch_size,
                 self._fillers: fillers,
                 self._numbers: numbers,

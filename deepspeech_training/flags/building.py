@@ -102,6 +102,8 @@ def _convert(kind: str, value: Any) -> Any:
         return os.path.expanduser(value)
     if kind == 'paths':
         return _paths(value)
+    if kind == 'multi_string':
+        return tuple(value or ())
     return parse_size(value) if kind == 'size' else value
 
 

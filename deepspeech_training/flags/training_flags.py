@@ -5,7 +5,6 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-AUGMENTATION = 'augmentation is not part of this version'
 BYTES = 'models that write bytes are not part of this version; give an alphabet with --alphabet_config_path'
 
 TRAIN, DEV, TEST = ('train_files',), ('dev_files',), ('test_files',)
@@ -57,9 +56,9 @@ DATA = Group(
         Flag('cache_for_epochs', 'integer', 0, 'data.cache_for_epochs',
              'After how many epochs cached features that were augmented are computed anew; 0 or -1 for never. Others '
              'are always the same.', needs=('augment',)),
-        Flag('augment', 'multi_string', None, '',
-             'An augmentation of the training samples and its parameters; may be given several times.',
-             later=AUGMENTATION),
+        Flag('augment', 'multi_string', None, 'data.augment',
+             'An augmentation of the training samples and its parameters, as in volume[p=0.1,dbfs=-10:-40]; may be '
+             'given several times. doc/augmentation.md has them all.', needs=TRAIN),
     ),
 )
 

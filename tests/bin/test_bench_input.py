@@ -68,6 +68,21 @@ def test_a_feature_cache_is_measured_too(
     assert not list((tmp_path / 'caches').iterdir())
 
 
+def test_augmentations_are_measured_one_by_one_and_together(
+    bench_input: ModuleType, csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    flags = ['--augment', 'volume', '--augment', 'pitch[p=0.5,pitch=1:2]']
+    assert bench_input.main([str(csv), '--epochs', '1', *flags]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split('  ')[0] for line in lines[-5:-1]] == [
+        'augment: volume',
+        'augment: pitch',
+        'augmented, CPU time',
+        'augmented, by the clock',
+    ]
+    assert bench_input.main([str(csv), '--epochs', '1', '--augment', 'volum']) == 2
+
+
 def test_a_missing_file_is_named(bench_input: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench_input.main(['missing.csv']) == 2
     assert 'missing.csv' in capsys.readouterr().err

@@ -1,0 +1,38 @@
+"""How far training has come when each utterance is used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from deepspeech_training.config import DataConfig
+from deepspeech_training.data.feature_cache import epoch_of_random_numbers
+from deepspeech_training.data.order import epoch_order
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Of one epoch, for the utterances at the positions from `start` on."""
+
+    epoch: int  # whose random numbers are used
+    clocks: npt.NDArray[np.float64]  # [count]: how much of the training is over, from 0 to 1
+    start: int = 0
+
+    def clocks_at(self, positions: npt.NDArray[np.int32]) -> npt.NDArray[np.float64]:
+        """`[n]`, of the utterances at `positions` `[n]`."""
+        clocks: npt.NDArray[np.float64] = self.clocks[positions - self.start]
+        return clocks
+
+
+def moments_of(epoch: int, epochs: int, count: int, data: DataConfig, seed: int, start: int = 0) -> Moments:
+    """Those of epoch `epoch` of `epochs`, which goes through `count` utterances; with a feature cache, those of the
+    epoch whose features it keeps.
+
+    They follow from the order of the epoch, not from who takes part of it, nor from what of it is still to be done.
+    """
+    drawn = epoch_of_random_numbers(epoch, data)
+    clocks = np.empty(count)
+    clocks[epoch_order(count, data.train_batch_size, drawn, data, seed)] = np.arange(count) / max(count, 1)
+    return Moments(drawn, (drawn + clocks) / max(epochs, 1), start)
