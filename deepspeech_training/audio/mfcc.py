@@ -24,6 +24,9 @@ CHANNELS = 40
 LOWEST = 20.0  # Hz
 LEAST_ENERGY = 1e-12  # of a channel, before the logarithm
 BLOCK = 4096  # frames computed at a time, so that hours of audio do not fill the memory
+FEW = 24
+"""Frames whose product is too small for OpenBLAS to share it among threads, which hinder each other where many threads
+compute features."""
 
 
 class MfccComputer:
@@ -62,9 +65,14 @@ class MfccComputer:
 
     def from_spectrogram(self, spectrogram: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
         """MFCCs `[frames, 26]` of a `spectrogram` of this computer's, which may have been changed."""
-        if self.features.backend == 'python_speech_features':
-            return mfccs_of_reference_spectrogram(spectrogram, self.features)
-        return self._mfccs_of(spectrogram)
+        mfccs = np.empty([len(spectrogram), N_INPUT], np.float32)
+        for start in range(0, len(spectrogram), FEW):
+            part = spectrogram[start : start + FEW]
+            if self.features.backend == 'python_speech_features':
+                mfccs[start : start + FEW] = mfccs_of_reference_spectrogram(part, self.features)
+            else:
+                mfccs[start : start + FEW] = self._mfccs_of(part)
+        return mfccs
 
     def _tensorflow_mfccs(self, windows: Samples) -> npt.NDArray[np.float32]:
         """What TensorFlow's `AudioSpectrogram` and `Mfcc` compute of windows `[frames, window_samples]`."""

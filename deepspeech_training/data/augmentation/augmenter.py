@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import scipy
 
 from deepspeech_training.audio.mfcc import MfccComputer
 from deepspeech_training.audio.reading import to_16_bits
@@ -22,6 +23,8 @@ Values = npt.NDArray[np.float32]
 Random = np.random.Generator
 
 AUDIO = ('sample', 'signal')
+AUGMENTATION_VERSION = 1
+"""To be raised when the same augmentation, seed and moment give something else."""
 
 
 class Moment(NamedTuple):
@@ -120,7 +123,13 @@ class Augmenter:
     def settings(self, epoch: int) -> str:
         """What the outcome depends on, beside the utterance and the clock; for the feature cache."""
         sources = [source.signature for source in self._sources if source]
-        return '; '.join([*(spec.text for spec in self.specs), *sources, f'seed {self._seed}', f'epoch {epoch}'])
+        facts = [
+            f'version {AUGMENTATION_VERSION}',
+            f'scipy {scipy.__version__}',
+            f'seed {self._seed}',
+            f'epoch {epoch}',
+        ]
+        return '; '.join([*(spec.text for spec in self.specs), *sources, *facts])
 
     def key(self, content: bytes, moment: Moment, least_frames: int) -> bytes:
         """Stands for the utterance of this audio at this moment, where `content` stands for the audio: 32 bytes."""
