@@ -67,7 +67,7 @@ def build_parser() -> argparse.ArgumentParser:
     add('--output', default='', help='file, or folder (existing, or with / at its end) for one file a recording')
     add('--processes', type=int, default=1, help='recordings and their segments are shared out among so many')
     add('--threads', type=int, default=0, help='of the model in each process; 0: all cores, shared out')
-    add('--beam_width', type=int, default=0, help='of the search; 1: the best path; 0: that of the model, at most 64')
+    add('--beam_width', type=int, default=0, help="of the search; 1: the best path; 0: the model's")
     add('--max_segment', type=float, default=20, help='seconds; longer recordings are cut at silences')
     add('--min_silence', type=float, default=0.5, help='seconds; what is quiet for less is no place to cut')
     add('--rate', type=int, default=0, help="of the samples on standard input, Hz; 0: the model's")

@@ -18,16 +18,13 @@ from deepspeech_training.transcription.transcript import LogProbabilities, Segme
 
 Samples = npt.NDArray[np.float32]
 
-WIDEST_BEAM = 64
-"""Wide beams are for language models. Without, this one finds the same text, and in a tenth of the time."""
-
 DecoderMaker = Callable[[Alphabet, int], Decoder]
 """From alphabet and beam width; another one may bring a language model. A process gets it by its name."""
 
 
 @dataclass(frozen=True)
 class Recognition:
-    """Which model, and how it is decoded; `threads` 0: one a core, `beam_width` 0: what suits the model."""
+    """Which model, and how it is decoded; `threads` 0: one a core, `beam_width` 0: the model's."""
 
     model: str
     threads: int = 0
@@ -51,7 +48,7 @@ class Recognizer:
                 features=recognition.features,
                 load=recognition.load,
             )
-            width = recognition.beam_width or min(self.model.beam_width, WIDEST_BEAM)
+            width = recognition.beam_width or self.model.beam_width
             self._decoder = recognition.make_decoder(self.model.alphabet, width)
             self.recognize(np.zeros(self.model.info.features.window_samples, np.float32), 0.0)  # the first time is slow
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import subprocess
 import sys
 from dataclasses import replace
@@ -17,8 +18,11 @@ import transcribe
 
 from deepspeech_training.audio.reading import read_audio
 from deepspeech_training.config import Config, FeatureConfig
+from deepspeech_training.errors import UserError
 from deepspeech_training.infer import one_shot_infer
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.transcription.crew import Crew, Task
+from deepspeech_training.transcription.recognizer import Recognition
 from tests.helpers import run_training
 from tests.toy import toy_config, write_tones
 
@@ -113,6 +117,20 @@ def test_processes_say_what_one_says(toy: Config, recordings: Path, capsys: pyte
     assert 'Traceback' not in done.stderr
 
 
+def test_a_process_that_is_killed_ends_the_work(toy: Config) -> None:
+    crew = Crew(Recognition(toy.checkpoints.load_dir, threads=1, beam_width=1), processes=2)
+    try:
+        tasks = [Task(number, 0, 0.0, np.zeros(16000, np.float32)) for number in range(3)]
+        assert sorted(done.file for done in crew.recognize(tasks)) == [0, 1, 2]
+        for process in multiprocessing.active_children():
+            process.kill()
+        with pytest.raises(UserError, match='was killed by signal 9; perhaps there was not enough memory'):
+            list(crew.recognize(tasks))
+    finally:
+        crew.end()
+    assert multiprocessing.active_children() == []
+
+
 def test_a_file_for_all(toy: Config, recordings: Path, tmp_path: Path) -> None:
     path = tmp_path / 'new' / 'all.json'
     assert transcribe.main([toy.checkpoints.load_dir, str(recordings), '--output', str(path)]) == 1
@@ -157,6 +175,9 @@ def test_wrong_usage(
 def test_wrong_models_and_empty_folders(
     toy: Config, recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    out = tmp_path / 'out.txt'
+    assert transcribe.main([str(recordings / 'notes.txt'), str(recordings / 'abc.wav'), '--output', str(out)]) == 2
+    assert not list(tmp_path.glob('out*'))
     (tmp_path / 'empty').mkdir()
     assert transcribe.main([toy.checkpoints.load_dir, str(tmp_path / 'empty')]) == 2
     assert 'there is no sound file in' in said(capsys)[1]
