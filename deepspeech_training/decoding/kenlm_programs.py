@@ -44,7 +44,8 @@ def run_program(command: list[str], what: str, words: bytes | None = None) -> No
     except OSError as error:
         raise ScorerError(f'{what}: {command[0]} does not run: {error.strerror}') from error
     if done.returncode:
-        said = [line.strip() for line in done.stderr.decode(errors='replace').splitlines() if line.strip()]
+        said = [line.strip() for line in done.stderr.decode(errors='replace').splitlines()]
+        said = [line for line in said if line.strip('*-0123456789') not in ('', 'ERROR')]  # without progress bars
         reason = ' '.join(said[-3:]) or f'status {done.returncode}'
         if 'discount_fallback' in reason:
             reason = 'the text is too small or too uniform to estimate discounts from; give --discount_fallback'

@@ -85,14 +85,15 @@ def make_lexicon(words: list[str], model: LanguageModel, alphabet: Alphabet) -> 
             unknown.append(word)
         else:
             spelled.append(alphabet.encode(word))
+    if not words:
+        raise ScorerError(f'--lm={model.path}: the list of words for it is empty')
     if not spelled:
-        reason = 'that the list of words has' if not words else 'of the list is both spelled by the alphabet and known'
-        examples = ''.join(
-            f'; {what}, as {found[0]!r}'
-            for what, found in ((f'{len(foreign)} not in the alphabet', foreign), (f'{len(unknown)} unknown', unknown))
+        examples = '; '.join(
+            f'{len(found)} {what}, as {found[0]!r}'
+            for what, found in (('not in the alphabet', foreign), ('unknown to the model', unknown))
             if found
         )
-        raise ScorerError(f'--lm={model.path}: there is no word {reason}{examples}')
+        raise ScorerError(f'--lm={model.path}: none of the words can be used: {examples}')
     automaton = minimal_automaton(spelled, alphabet.labels.index(' '))
     return Lexicon(automaton, len(spelled), tuple(foreign), tuple(unknown))
 

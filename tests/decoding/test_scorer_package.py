@@ -118,7 +118,7 @@ def test_words_that_cannot_be_written_are_left_out(ldc93s1: Path) -> None:
     assert (lexicon.words, lexicon.not_in_alphabet, lexicon.not_in_model) == (2, ('Straße',), ('abrakadabra',))
     spellings = {''.join(ENGLISH.labels[label] for label in word) for word in words_of(lexicon.automaton)}
     assert spellings == {'spot ', 'word '}
-    with pytest.raises(ScorerError, match=r"1 not in the alphabet, as 'ß'; 1 unknown, as 'abrakadabra'"):
+    with pytest.raises(ScorerError, match=r"1 not in the alphabet, as 'ß'; 1 unknown to the model, as 'abrakadabra'"):
         make_lexicon(['ß', 'abrakadabra'], model, ENGLISH)
     with pytest.raises(ScorerError, match='words need a space'):
         make_lexicon(['spot'], model, Alphabet('spot'))
