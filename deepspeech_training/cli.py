@@ -109,7 +109,7 @@ def _work(config: Config, launch: Launch) -> None:
     """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
     from deepspeech_training.text.alphabet import Alphabet
 
-    alphabet = Alphabet.from_file(config.data.alphabet_config_path)
+    alphabet = Alphabet.from_file(config.data.alphabet_config_path, config.data.unicode_normalization)
     if config.export.export_dir and launch.is_chief:
         from deepspeech_training.export.checks import check_export
 

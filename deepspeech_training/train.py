@@ -16,9 +16,10 @@ import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState, belongs_to
-from deepspeech_training.config import LAYERS, Config, OptimizerConfig, ScheduleConfig, changed_settings
+from deepspeech_training.config import LAYERS, Config, DataConfig, OptimizerConfig, ScheduleConfig, changed_settings
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.order import epoch_batches, frames_of
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
 from deepspeech_training.errors import CheckpointError
 from deepspeech_training.graphs import (
@@ -163,6 +164,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
       DataError: an audio file cannot be read any more.
       FlagError: something is asked for that only a GPU can do, and there is none.
       JobError: another process of the job is gone.
+      OutOfMemoryError: a batch, or the model, does not fit into memory.
       TrainingInterruptedError: a signal ended it; the state is saved.
       TrainingDivergedError: the loss was not finite for too many steps in a row.
     """
@@ -187,7 +189,8 @@ class _Training:
         self._strategy = strategy
         self._alphabet = alphabet
         self._opened = opened
-        self._data = digest(data_sets.train)
+        self._data = digest(data_sets.train, config.data)
+        self._frames = frames_of(data_sets.train)
         self._samples: list[Sample] = []
         self._ranges = Ranges(
             self._add('train', data_sets.train),
@@ -206,7 +209,7 @@ class _Training:
         """Trains the epochs of `phase`, which is the first one without `before`; None when training is over then."""
         config, strategy = self._config, self._strategy
         with tf.Graph().as_default() as graph:
-            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._ranges.train.count)
+            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._frames)
             operations = build_graph(config, strategy, self._samples, self._alphabet, updates, phase.frozen)
             variables = GraphVariables(strategy.sharded_slots, operations.frozen)
             store = CheckpointStore(
@@ -266,17 +269,23 @@ def first_state(restored: Restored | None, data: str) -> RunState:
     return replace(state, data=data)
 
 
-def digest(samples: Sequence[Sample]) -> str:
-    """Changes with the samples, their order and transcripts, but not with the folder they are in."""
+def digest(samples: Sequence[Sample], data: DataConfig) -> str:
+    """Changes with the samples, their order and transcripts, but not with the folder they are in.
+
+    Also with how batches are cut where their sizes differ: another cut, shuffled, is another order.
+    """
     hashed = hashlib.sha256()
     for sample in samples:
         hashed.update(
             f'{os.path.basename(sample.path)}\0{sample.size}\0{sample.transcript}\n'.encode('utf-8', 'surrogateescape')
         )
+    if data.bucket_batches or data.train_batch_frames:
+        hashed.update(f'{data.bucket_batches} {data.train_batch_frames} {data.train_batch_size}'.encode())
     return hashed.hexdigest()[:16]
 
 
-def updates_an_epoch(config: Config, strategy: Strategy, count: int) -> int:
-    """How often the parameters change when `count` samples are gone through once."""
-    steps = strategy.shard(np.arange(count, dtype=np.int32), config.data.train_batch_size, training=True).steps
+def updates_an_epoch(config: Config, strategy: Strategy, frames: np.ndarray) -> int:
+    """How often the parameters change when samples with so many `frames` [count] are gone through once."""
+    batches = epoch_batches(frames, config.data, 0, config.random_seed)
+    steps = strategy.shard(batches.rows, batches.sizes, training=True).steps
     return -(-steps // config.parallel.accumulate_steps)
