@@ -17,6 +17,7 @@ import tensorflow as tf
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState, belongs_to
 from deepspeech_training.config import LAYERS, Config, DataConfig, OptimizerConfig, ScheduleConfig, changed_settings
+from deepspeech_training.data.batches import cut_batches
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.order import epoch_batches, frames_of
@@ -240,6 +241,8 @@ class _Training:
         """Says what the run goes on with, or complains that there are only random layers to be frozen."""
         if phase.frozen and restored is None:
             raise CheckpointError(nothing_to_freeze(self._config))
+        if self._strategy.is_chief:
+            tell_batches(self._frames, self._config.data)
         if restored and not restored.is_source:
             self._writer.go_on_after(loop.step)
         loop.say_what_is_left()
@@ -282,6 +285,20 @@ def digest(samples: Sequence[Sample], data: DataConfig) -> str:
     if data.bucket_batches or data.train_batch_frames:
         hashed.update(f'{data.bucket_batches} {data.train_batch_frames} {data.train_batch_size}'.encode())
     return hashed.hexdigest()[:16]
+
+
+def tell_batches(frames: np.ndarray, data: DataConfig) -> None:
+    """Says how batches of different sizes come out for samples with `frames` [count]."""
+    sizes = cut_batches(frames, data)
+    if not (sizes.size and (data.bucket_batches or data.train_batch_frames)):
+        return
+    log.info(f'An epoch has {len(sizes)} batches of {sizes.min()} to {sizes.max()} samples')
+    too_long = int((frames > data.train_batch_frames).sum()) if data.train_batch_frames else 0
+    if too_long:
+        log.warn(
+            f'--train_batch_frames={data.train_batch_frames}: {too_long} samples have more frames than that, up to '
+            f'{frames.max()}; each of them is a batch of its own'
+        )
 
 
 def updates_an_epoch(config: Config, strategy: Strategy, frames: np.ndarray) -> int:

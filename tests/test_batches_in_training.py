@@ -115,6 +115,23 @@ def test_the_largest_batch_is_probed_on_every_tower(tmp_path: Path, monkeypatch:
     assert [max(frames[: sizes[0]]) * sizes[0], max(frames[sizes[0] :]) * sizes[1]] == [largest] * 2
 
 
+def test_how_the_batches_come_out_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    config = variable(tmp_path)
+    config = replace(
+        config,
+        data=replace(config.data, train_batch_frames=20, bucket_batches=False),
+        schedule=replace(config.schedule, epochs=0),
+    )
+    with caplog.at_level('INFO', logger='deepspeech_training'):
+        frames = [sample.frames for sample in run_training(config)[0].train]
+    too_long = sum(count > 20 for count in frames)
+    assert too_long > 0
+    assert 'An epoch has 7 batches of 1 to 1 samples' in caplog.text
+    assert (
+        f'--train_batch_frames=20: {too_long} samples have more frames than that, up to {max(frames)}; ' in caplog.text
+    )
+
+
 def test_other_flags_for_batches_begin_the_epoch_again(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """Their order is another one: what was done of the epoch says nothing."""
     config = variable(tmp_path)
