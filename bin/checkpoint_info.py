@@ -25,6 +25,17 @@ from deepspeech_training.checkpoints.folder import BEST, LAST, Found, named_chec
 from deepspeech_training.checkpoints.tensors import SUFFIXES, read_shapes
 from deepspeech_training.errors import CheckpointError
 from deepspeech_training.flags.table import FLAGS
+from deepspeech_training.validation import DROPOUT_FLAGS
+
+DROPOUT = 'model.dropout'
+COMBINED = {
+    'checkpoints.load_dir': 'load_checkpoint_dir',
+    'checkpoints.save_dir': 'save_checkpoint_dir',
+    'export.scorer': 'scorer_path',
+    'model.compute_type': 'mixed_precision_type',
+    'report.summary_dir': 'summary_dir',
+}
+"""Attributes of `Config` that several flags decide on, and the flag that says the same; beside `DROPOUT`."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -74,13 +85,19 @@ def describe(found: Found) -> dict[str, Any]:
 def of_run(state: dict[str, Any]) -> dict[str, Any]:
     """Where the run was, and the flags that were not at their defaults."""
     run = state.get('run') or {}
-    flag_of = {flag.to: flag.name for flag in FLAGS.values() if flag.to}
-    settings = state.get('settings') or {}
     return {
         'written_by': 'this trainer' if state else 'DeepSpeech',
         **{name: run.get(name) for name in ('epoch', 'rows_done', 'train_loss', 'dev_loss', 'best_loss')},
-        'flags': {flag_of.get(name, name): value for name, value in settings.items()},
+        'flags': flags_of(state.get('settings') or {}),
     }
+
+
+def flags_of(settings: dict[str, Any]) -> dict[str, Any]:
+    """The flags that give these attributes of `Config` their values."""
+    flag_of = {flag.to: flag.name for flag in FLAGS.values() if flag.to} | COMBINED
+    names = {name: flag_of.get(name, name.rpartition('.')[2]) for name in settings}
+    flags = {names[name]: value for name, value in settings.items() if name != DROPOUT}
+    return flags | dict(zip(DROPOUT_FLAGS, settings.get(DROPOUT) or (), strict=False))
 
 
 def of_model(path: str, state: dict[str, Any]) -> dict[str, Any]:
@@ -133,13 +150,15 @@ def as_text(facts: dict[str, Any]) -> str:
     if facts.get('features'):
         lines.append('  ' + ' '.join(f'--{name}={value}' for name, value in facts['features'].items()))
     if facts['flags']:
-        lines.append('  flags ' + ' '.join(f'--{name}={shown(value)}' for name, value in facts['flags'].items()))
+        lines.append('  flags ' + ' '.join(shown(name, value) for name, value in facts['flags'].items()))
     return '\n'.join(lines)
 
 
-def shown(value: Any) -> str:
-    """A flag's value as on a command line."""
-    return ','.join(map(str, value)) if isinstance(value, list) else str(value)
+def shown(name: str, value: Any) -> str:
+    """A flag as on a command line."""
+    if isinstance(value, bool):
+        return f'--{name}' if value else f'--no{name}'
+    return f'--{name}=' + (','.join(map(str, value)) if isinstance(value, list) else str(value))
 
 
 if __name__ == '__main__':

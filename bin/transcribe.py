@@ -22,7 +22,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # its messages are not about
 
 from deepspeech_training import log
 from deepspeech_training.audio.segments import Splitting
-from deepspeech_training.config import LOAD_EVALUATE, FeatureConfig
+from deepspeech_training.config import LOAD_EVALUATE, DecodingConfig, FeatureConfig, parse_hot_words
 from deepspeech_training.errors import FlagError, UserError
 from deepspeech_training.transcription.crew import Alone, Crew
 from deepspeech_training.transcription.files import Recording, find_recordings
@@ -67,7 +67,11 @@ def build_parser() -> argparse.ArgumentParser:
     add('--output', default='', help='file, or folder (existing, or with / at its end) for one file a recording')
     add('--processes', type=int, default=1, help='recordings and their segments are shared out among so many')
     add('--threads', type=int, default=0, help='of the model in each process; 0: all cores, shared out')
-    add('--beam_width', type=int, default=0, help='of the search; 1: the best path; 0: that of the model, at most 64')
+    add('--beam_width', type=int, default=0, help="of the search; 1: the best path; 0: the model's")
+    add('--scorer_path', default='', help='language model: .scorer, KenLM binary or ARPA file')
+    add('--lm_alpha', type=float, help="its weight; default: the scorer's own")
+    add('--lm_beta', type=float, help="reward for each word; default: the scorer's own")
+    add('--hot_words', default='', help='words that are likelier, as word:boost,word:boost')
     add('--max_segment', type=float, default=20, help='seconds; longer recordings are cut at silences')
     add('--min_silence', type=float, default=0.5, help='seconds; what is quiet for less is no place to cut')
     add('--rate', type=int, default=0, help="of the samples on standard input, Hz; 0: the model's")
@@ -92,6 +96,13 @@ def check(args: argparse.Namespace) -> None:
     for name in ('max_segment', 'min_silence'):
         if not 0.1 <= getattr(args, name) <= 86400:  # not NaN either
             raise FlagError(f'--{name}={getattr(args, name)}: must be from 0.1 to 86400 seconds')
+    for name in ('lm_alpha', 'lm_beta', 'hot_words'):
+        if getattr(args, name) not in (None, '') and not args.scorer_path:
+            raise FlagError(f'--{name}={getattr(args, name)}: is about a language model; give --scorer_path too')
+    try:
+        parse_hot_words(args.hot_words)
+    except ValueError as error:
+        raise FlagError(str(error)) from None
     if PIPE in args.audio and args.audio != [PIPE]:
         raise FlagError('- is standard input, and cannot be transcribed together with files')
     if args.rate and args.audio != [PIPE]:
@@ -103,7 +114,13 @@ def recognition(args: argparse.Namespace) -> Recognition:
     return Recognition(
         model=args.model,
         threads=args.threads,
-        beam_width=args.beam_width,
+        decoding=DecodingConfig(
+            beam_width=args.beam_width,
+            scorer_path=args.scorer_path,
+            lm_alpha=args.lm_alpha,
+            lm_beta=args.lm_beta,
+            hot_words=parse_hot_words(args.hot_words),
+        ),
         alphabet_path=args.alphabet_config_path,
         features=FeatureConfig(args.audio_sample_rate, args.feature_win_len, args.feature_win_step),
         load=args.load_evaluate,

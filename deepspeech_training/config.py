@@ -6,6 +6,7 @@ The defaults are DeepSpeech 0.9's. `validation.validate` says whether the values
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
@@ -191,6 +192,20 @@ class DecodingConfig:
     lm_alpha: float | None = None  # None: the scorer's own
     lm_beta: float | None = None
     hot_words: tuple[tuple[str, float], ...] = ()  # and what each adds to the log-probability
+
+
+def parse_hot_words(text: str) -> tuple[tuple[str, float], ...]:
+    """`computer:5,aus:-2.5` as words and boosts. Raises `ValueError` that names the flag and the part that is wrong."""
+    words: dict[str, float] = {}
+    for entry in text.split(',') if text else ():
+        word, _, boost = entry.strip().rpartition(':')
+        try:
+            words[word] = float(boost)
+        except ValueError:
+            words[word] = math.nan
+        if not word or ' ' in word or not math.isfinite(words[word]):
+            raise ValueError(f'--hot_words={text}: {entry.strip()!r} is no word with a boost, such as computer:5')
+    return tuple(words.items())
 
 
 @dataclass(frozen=True)

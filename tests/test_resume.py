@@ -17,7 +17,7 @@ from deepspeech_training.checkpoints import LAST, find_checkpoint
 from deepspeech_training.config import Config
 from deepspeech_training.epochs import TrainingLoop
 from deepspeech_training.errors import TrainingInterruptedError
-from tests.helpers import run_training, scalars
+from tests.helpers import events, run_training, scalars
 from tests.toy import toy_config
 
 
@@ -103,6 +103,28 @@ def run_stopped_after(config: Config, steps: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TrainingLoop, '_after_training_step', stop)
         run_training(config)
+
+
+def test_stopped_in_validation_no_point_of_a_curve_is_written_twice(tmp_path: Path) -> None:
+    config = toy_config(tmp_path, train=4, dev=2, batch_size=2, epochs=2)
+    evaluate = TrainingLoop._evaluate
+
+    def stop(loop: TrainingLoop, *args: Any) -> Any:
+        os.kill(os.getpid(), signal.SIGTERM)
+        while loop._interrupts.stop is None:
+            pass
+        return evaluate(loop, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TrainingLoop, '_evaluate', stop)
+        with pytest.raises(TrainingInterruptedError):
+            run_training(config)
+    assert result_of(config)[1]['rows_done'] == 4
+    run_training(config)
+    for part, tag, steps in (('train', 'epoch_loss', [2, 4]), ('train', 'step_loss', [1, 2, 3, 4])):
+        written = events(tmp_path / 'summaries' / part)
+        assert [event.step for event in written for value in event.summary.value if value.tag == tag] == steps
+    assert result_of(config)[1]['epoch'] == 2
 
 
 def test_nothing_left_to_train(whole: Config, capsys: pytest.CaptureFixture[str]) -> None:

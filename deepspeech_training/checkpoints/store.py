@@ -177,14 +177,21 @@ class CheckpointStore:
         return whole
 
     def _newest_first(self, folder: str) -> list[Found]:
-        """The last checkpoints and the best one of one training by step, of those of one step the last one first.
+        """The checkpoints that training may go on from, as the state files have them: the last ones and the best.
 
-        The best one may be of a training before the one that wrote the last.
+        Their order is that of writing, which that of steps is not where a new training has begun in the folder. The
+        best one may be of a training before the one that wrote the last.
         """
         last, best = self._named(folder, LAST), self._named(folder, BEST)
-        if last:
-            best = [found for found in best if run_of(found) == run_of(last[0])]
-        return sorted([*last, *best], key=lambda found: found.step, reverse=True)
+        if not last:
+            return best
+        runs = [run_of(found) for found in last]
+        run = next((name for name in runs if name is not None), None)
+        for found in best[:1]:
+            if run_of(found) == run:
+                older = (n for n, each in enumerate(last) if each.step < found.step or runs[n] not in (run, None))
+                last.insert(next(older, len(last)), found)
+        return last
 
     def _is_source(self, found: Found) -> bool:
         """Whether `found` is not of the training that goes on, but what a new one begins with."""

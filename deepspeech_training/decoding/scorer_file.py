@@ -77,7 +77,7 @@ def read_scorer_file(path: str) -> ScorerFile:
 
 
 def _read_binary(path: str, content: mmap.mmap) -> ScorerFile:
-    place = content.rfind(struct.pack('<I', MAGIC))
+    place = _place_of_lexicon(content)
     if place < 0:
         return ScorerFile(path, words=_vocabulary(path, content))
     try:
@@ -88,6 +88,16 @@ def _read_binary(path: str, content: mmap.mmap) -> ScorerFile:
     except (struct.error, ValueError) as error:
         raise ScorerError(f'--scorer_path={path}: is damaged ({error}); copy or make the file again') from error
     return ScorerFile(path, automaton, alpha=alpha, beta=beta, for_bytes=for_bytes)
+
+
+def _place_of_lexicon(content: mmap.mmap) -> int:
+    """Where the header is; -1: nowhere. Numbers of a large model may look like its first one by chance."""
+    place = len(content)
+    while (place := content.rfind(struct.pack('<I', MAGIC), 0, place)) >= 0:
+        behind = place + HEADER.size
+        if behind >= len(content) - 4 or struct.unpack_from('<I', content, behind) == (FST_MAGIC,):
+            return place
+    return place
 
 
 def _vocabulary(path: str, content: mmap.mmap) -> tuple[str, ...]:
@@ -113,9 +123,9 @@ def _read_automaton(content: mmap.mmap, place: int) -> Automaton:
     version, _, _, start, n_states, n_arcs = FST_NUMBERS.unpack_from(content, place)
     place += FST_NUMBERS.size
     aligned = version == FST_ALIGNED_VERSION
-    states = np.frombuffer(content[:], FST_STATE, n_states, _align(place) if aligned else place).copy()
+    states = np.frombuffer(content, FST_STATE, n_states, _align(place) if aligned else place).copy()
     place = (_align(place) if aligned else place) + states.nbytes
-    arcs = np.frombuffer(content[:], FST_ARC, n_arcs, _align(place) if aligned else place).copy()
+    arcs = np.frombuffer(content, FST_ARC, n_arcs, _align(place) if aligned else place).copy()
     sources = np.repeat(np.arange(n_states), states['arcs'])
     targets = arcs['target'].astype(np.int64)
     if len(sources) != n_arcs or not 0 <= start < n_states or not ((targets >= 0) & (targets < n_states)).all():

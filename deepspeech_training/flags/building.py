@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import re
 from typing import Any
@@ -122,20 +121,7 @@ def _dropout(values: dict[str, Any]) -> tuple[float, ...]:
 def _language_model(parsed: ParsedFlags) -> dict[str, Any]:
     """Weights that were given, hot words. Raises `ValueError`."""
     weights = {name: parsed.values[name] if name in parsed.given else None for name in ('lm_alpha', 'lm_beta')}
-    return {**weights, 'hot_words': _hot_words(parsed.values['hot_words'])}
-
-
-def _hot_words(text: str) -> tuple[tuple[str, float], ...]:
-    words: dict[str, float] = {}
-    for entry in text.split(',') if text else ():
-        word, _, boost = entry.strip().rpartition(':')
-        try:
-            words[word] = float(boost)
-        except ValueError:
-            words[word] = math.nan
-        if not word or ' ' in word or not math.isfinite(words[word]):
-            raise ValueError(f'--hot_words={text}: {entry.strip()!r} is no word with a boost, such as computer:5')
-    return tuple(words.items())
+    return {**weights, 'hot_words': configs.parse_hot_words(parsed.values['hot_words'])}
 
 
 def _compute_type(values: dict[str, Any]) -> str:

@@ -12,7 +12,7 @@ def make_session(graph: tf.Graph, threads: int, *, gpus: bool = False) -> tf.com
     proto = tfv1.ConfigProto(
         allow_soft_placement=True,
         intra_op_parallelism_threads=threads,
-        inter_op_parallelism_threads=min(threads, 2),
+        inter_op_parallelism_threads=-1,  # in the caller's thread: the model is a chain, and handing over takes time
     )
     if not gpus:
         proto.device_count['GPU'] = 0

@@ -26,7 +26,7 @@ class Output:
         """`alone`: there is one recording, and text needs no name before it."""
         self._format = format_name
         self._alone = alone
-        self._file = _File(path)
+        self._path = path
 
     def write(self, transcript: Transcript) -> None:
         text = as_format(self._format, transcript)
@@ -35,6 +35,8 @@ class Output:
         self._file.write(text)
 
     def __enter__(self) -> Output:
+        """Raises `UserError` where the file cannot be written."""
+        self._file = _File(self._path)
         return self
 
     def __exit__(
@@ -58,6 +60,9 @@ class FolderOutput(Output):
         file = _File(self._paths[transcript.path])
         file.write(as_format(self._format, transcript))
         file.close(complete=True)
+
+    def __enter__(self) -> Output:
+        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None

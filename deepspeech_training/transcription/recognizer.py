@@ -2,47 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from deepspeech_training import log
-from deepspeech_training.config import FeatureConfig
-from deepspeech_training.decoding import Decoder, make_decoder
+from deepspeech_training.config import DecodingConfig, FeatureConfig
+from deepspeech_training.decoding import decoder_for
 from deepspeech_training.errors import UserError
 from deepspeech_training.runtimes import Runtime, open_model
-from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.transcription.transcript import LogProbabilities, Segment, make_segment
 
 Samples = npt.NDArray[np.float32]
 
-WIDEST_BEAM = 64
-"""Wide beams are for language models. Without, this one finds the same text, and in a tenth of the time."""
-
-DecoderMaker = Callable[[Alphabet, int], Decoder]
-"""From alphabet and beam width; another one may bring a language model. A process gets it by its name."""
-
 
 @dataclass(frozen=True)
 class Recognition:
-    """Which model, and how it is decoded; `threads` 0: one a core, `beam_width` 0: what suits the model."""
+    """Which model, and how it is decoded; `threads` 0: one a core, `decoding.beam_width` 0: the model's."""
 
     model: str
     threads: int = 0
-    beam_width: int = 0
     alphabet_path: str = ''
     features: FeatureConfig | None = None
     load: str = 'auto'
-    make_decoder: DecoderMaker = make_decoder
+    decoding: DecodingConfig = field(default_factory=lambda: DecodingConfig(beam_width=0))
 
 
 class Recognizer:
     """Opened once, used for many segments."""
 
     def __init__(self, recognition: Recognition) -> None:
-        """Raises `UserError` for a model that cannot be opened."""
+        """Raises `UserError` for a model or a scorer that cannot be used."""
         with log.native_messages_held(UserError):
             self.model: Runtime = open_model(
                 recognition.model,
@@ -51,8 +42,8 @@ class Recognizer:
                 features=recognition.features,
                 load=recognition.load,
             )
-            width = recognition.beam_width or min(self.model.beam_width, WIDEST_BEAM)
-            self._decoder = recognition.make_decoder(self.model.alphabet, width)
+            width = recognition.decoding.beam_width or self.model.beam_width
+            self._decoder = decoder_for(replace(recognition.decoding, beam_width=width), self.model.alphabet)
             self.recognize(np.zeros(self.model.info.features.window_samples, np.float32), 0.0)  # the first time is slow
 
     def recognize(self, samples: Samples, start: float) -> Segment:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from pathlib import Path
 
+import checkpoint_info
 import pytest
 
+from deepspeech_training.config import Config
+from deepspeech_training.flags.table import FLAGS
 from tests.helpers import run_training
 from tests.toy import toy_config
 
@@ -40,6 +43,20 @@ def test_what_a_run_left(folder: Path) -> None:
     assert newest['dev_loss'] > 0
     assert newest['variables']['layer_1/bias'] == [16]
     assert [each['series'] for each in others] == ['train', 'best_dev']
+
+
+def test_settings_are_shown_as_flags() -> None:
+    """Whatever a run can be told."""
+    settings: dict[str, object] = {}
+    for part in fields(Config):
+        value = getattr(Config(), part.name)
+        members = [f'{part.name}.{member.name}' for member in fields(value)] if is_dataclass(value) else [part.name]
+        settings |= dict.fromkeys(members, 1)
+    shown = checkpoint_info.flags_of({**settings, 'model.dropout': [0.1] * 6})
+    assert set(shown) <= set(FLAGS)
+    assert shown['dropout_rate6'] == 0.1
+    assert checkpoint_info.shown('show_progressbar', False) == '--noshow_progressbar'
+    assert checkpoint_info.shown('train_files', ['a.csv', 'b.csv']) == '--train_files=a.csv,b.csv'
 
 
 def test_a_damaged_one_is_named(folder: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import multiprocessing
 import subprocess
 import sys
 from dataclasses import replace
@@ -16,15 +17,36 @@ import soundfile
 import transcribe
 
 from deepspeech_training.audio.reading import read_audio
-from deepspeech_training.config import Config, FeatureConfig
+from deepspeech_training.config import Config, DecodingConfig, FeatureConfig
+from deepspeech_training.errors import UserError
 from deepspeech_training.infer import one_shot_infer
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.transcription.crew import Crew, Task
+from deepspeech_training.transcription.recognizer import Recognition
 from tests.helpers import run_training
 from tests.toy import toy_config, write_tones
 
 ROOT = Path(__file__).resolve().parents[2]
 SENTENCE = 'she had your dark suit in greasy wash water all year'
 CERTAIN = 'suit in greasy wash water all'  # of it, also where silence stands before and behind it
+
+
+ARPA = """\\data\\
+ngram 1=5
+ngram 2=1
+
+\\1-grams:
+-1\t<unk>
+0\t<s>\t0
+-1\t</s>
+-0.5\tcc\t0
+-0.5\taaa\t0
+
+\\2-grams:
+-0.5\t<s> cc
+
+\\end\\
+"""
 
 
 @pytest.fixture(scope='module')
@@ -96,6 +118,27 @@ def test_text_of_several_names_them(toy: Config, recordings: Path, capsys: pytes
     assert [line.split(': ')[0] for line in out.splitlines()] == [f'{recordings}/abc.wav', f'{recordings}/below/sound']
 
 
+def test_with_a_language_model_only_its_words_are_written(
+    toy: Config, recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arpa = tmp_path / 'words.arpa'
+    arpa.write_text(ARPA)
+    arguments = [toy.checkpoints.load_dir, str(recordings), '--scorer_path', str(arpa), '--lm_beta', '5']
+    assert transcribe.main([*arguments, '--format', 'json', '--hot_words', 'cc:9']) == 1
+    out, _ = said(capsys)
+    words = {word['word'] for line in out.splitlines() for word in json.loads(line)['words']}
+    assert words
+    assert words <= {'cc', 'aaa'}
+    for wrong, message in (
+        (['--scorer_path', str(recordings / 'none')], f'--scorer_path={recordings}/none: No such file'),
+        (['--hot_words', 'cc'], "--hot_words=cc: 'cc' is no word with a boost"),
+    ):
+        assert transcribe.main([*arguments, *wrong]) == 2
+        assert message in said(capsys)[1]
+    assert transcribe.main([toy.checkpoints.load_dir, str(recordings), '--lm_alpha', '1']) == 2
+    assert '--lm_alpha=1.0: is about a language model; give --scorer_path too' in said(capsys)[1]
+
+
 def test_processes_say_what_one_says(toy: Config, recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = [toy.checkpoints.load_dir, str(recordings), '--format', 'json', '--threads', '1']
     assert transcribe.main(arguments) == 1
@@ -111,6 +154,20 @@ def test_processes_say_what_one_says(toy: Config, recordings: Path, capsys: pyte
     assert done.stdout == alone
     assert 'E ' in done.stderr
     assert 'Traceback' not in done.stderr
+
+
+def test_a_process_that_is_killed_ends_the_work(toy: Config) -> None:
+    crew = Crew(Recognition(toy.checkpoints.load_dir, threads=1, decoding=DecodingConfig(beam_width=1)), processes=2)
+    try:
+        tasks = [Task(number, 0, 0.0, np.zeros(16000, np.float32)) for number in range(3)]
+        assert sorted(done.file for done in crew.recognize(tasks)) == [0, 1, 2]
+        for process in multiprocessing.active_children():
+            process.kill()
+        with pytest.raises(UserError, match='was killed by signal 9; perhaps there was not enough memory'):
+            list(crew.recognize(tasks))
+    finally:
+        crew.end()
+    assert multiprocessing.active_children() == []
 
 
 def test_a_file_for_all(toy: Config, recordings: Path, tmp_path: Path) -> None:
@@ -157,6 +214,9 @@ def test_wrong_usage(
 def test_wrong_models_and_empty_folders(
     toy: Config, recordings: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    out = tmp_path / 'out.txt'
+    assert transcribe.main([str(recordings / 'notes.txt'), str(recordings / 'abc.wav'), '--output', str(out)]) == 2
+    assert not list(tmp_path.glob('out*'))
     (tmp_path / 'empty').mkdir()
     assert transcribe.main([toy.checkpoints.load_dir, str(tmp_path / 'empty')]) == 2
     assert 'there is no sound file in' in said(capsys)[1]

@@ -84,6 +84,22 @@ def test_the_best_of_an_earlier_training_is_not_continued(config: CheckpointConf
     assert trained(config).value() == 2.0
 
 
+def test_a_new_training_in_the_folder_goes_on_though_the_earlier_one_had_more_steps(config: CheckpointConfig) -> None:
+    earlier = trained(config, value=1.0)
+    for step in (40, 50):
+        earlier.store.save_last(earlier.session, RunState(step=step, run='a'))
+    new = trained(replace(config, load_train='init'), value=2.0)
+    new.store.save_best(new.session, RunState(step=2, run='b'))
+    new.session.run(new.weight.assign([3.0] * 4))
+    new.store.save_last(new.session, RunState(step=3, run='b'))
+    new.store.wait()
+    assert trained(config).value() == 3.0
+    (Path(config.save_dir) / 'train-3.index').write_bytes(b'')
+    assert trained(config).value() == 2.0  # its best one, rather than those of the earlier training
+    (Path(config.save_dir) / 'best_dev-2.index').write_bytes(b'')
+    assert trained(config).value() == 1.0
+
+
 def test_checkpoints_of_other_trainings_are_not_deleted(config: CheckpointConfig) -> None:
     write_checkpoint(Path(config.save_dir), 'train', 1, {'layer_1/bias': np.zeros(4, np.float32)})
     new = trained(replace(config, load_train='init', max_to_keep=1), value=2.0)

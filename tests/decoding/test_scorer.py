@@ -137,3 +137,14 @@ def test_a_scorer_file_that_is_cut_off(cut: float, deepspeech_data: Path, tmp_pa
     path.write_bytes(content[: int(cut * len(content))])
     with pytest.raises(ScorerError, match=r'cut.scorer: .*(cut off|damaged|KenLM cannot read it)'):
         Scorer(ScorerOptions(str(path)), Alphabet(" abcdefghijklmnopqrstuvwxyz'"))
+
+
+def test_a_magic_number_by_chance_makes_no_lexicon(deepspeech_data: Path, tmp_path: Path) -> None:
+    """A large model has so many numbers that one of them may be that of the header."""
+    content = (deepspeech_data / 'deepspeech-0.9.3' / 'ldc93s1' / 'pruned_lm.scorer').read_bytes()
+    header = content.rindex(b'EIRT\6\0\0\0')
+    path = tmp_path / 'chance.scorer'
+    path.write_bytes(content + b'EIRT' + bytes(100))
+    assert read_scorer_file(str(path)).automaton is not None
+    path.write_bytes(content[:header].replace(b'\0' * 40, b'EIRT' + b'\0' * 36, 1) + b'<unk>\0an\0cab\0')
+    assert read_scorer_file(str(path)).words == ('an', 'cab')

@@ -1,0 +1,143 @@
+"""Writes a `.scorer` for DeepSpeech's and Coqui STT's clients: a KenLM binary with weights and a lexicon behind it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import struct
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO
+
+from deepspeech_training.decoding.lexicon_file import automaton_bytes, minimal_automaton
+from deepspeech_training.decoding.scorer_file import FST_MAGIC, HEADER, KENLM_MAGIC, MAGIC, VERSION, Automaton
+from deepspeech_training.decoding.vocabulary import PARAMETERS, murmur_hash, vocabulary_hashes
+from deepspeech_training.errors import ScorerError
+from deepspeech_training.text.alphabet import Alphabet
+
+HAS_WORDS = PARAMETERS + 12  # where a KenLM binary says whether its words are at its end
+LEAST = 0x100  # bytes; a KenLM binary is longer
+
+
+@dataclass(frozen=True)
+class LanguageModel:
+    """The part of a file that KenLM needs: its first `size` bytes. Names of words behind them are not needed."""
+
+    path: str
+    size: int
+    words: tuple[str, ...] | None  # None: the file has only their hashes
+    hashes: frozenset[int] | None  # None: not known
+
+
+@dataclass(frozen=True)
+class Lexicon:
+    """What became of a list of words."""
+
+    automaton: Automaton
+    words: int  # in it
+    not_in_alphabet: tuple[str, ...]  # left out
+    not_in_model: tuple[str, ...]  # left out: the decoder could never write them
+
+
+def read_language_model(path: str) -> LanguageModel:
+    """A KenLM binary, with the names of its words or without, or that of a `.scorer`. Raises `ScorerError`."""
+    try:
+        if os.stat(path).st_size < LEAST:
+            raise ScorerError(f'--lm={path}: is no KenLM binary, it has fewer than {LEAST} bytes')
+        with open(path, 'rb') as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            if content[: len(KENLM_MAGIC)] != KENLM_MAGIC:
+                raise ScorerError(f'--lm={path}: is neither a KenLM binary nor an ARPA file')
+            hashes = vocabulary_hashes(content)
+            size, words = _search_end(path, content)
+    except (OSError, ValueError, struct.error) as error:
+        reason = getattr(error, 'strerror', None) or 'is damaged; copy or make it anew'
+        raise ScorerError(f'--lm={path}: {reason}') from error
+    return LanguageModel(path, size, words, None if hashes is None else frozenset(hashes.tolist()))
+
+
+def _search_end(path: str, content: mmap.mmap) -> tuple[int, tuple[str, ...] | None]:
+    """Where KenLM's tables end, and the names of words behind them."""
+    if content[HAS_WORDS]:
+        place = content.rfind(b'<unk>\0')  # the first word
+        if place < 0:
+            raise ScorerError(f'--lm={path}: is cut off, the words at its end are missing; copy or make it anew')
+        words = content[place:].decode(errors='replace').split('\0')[1:-1]
+        return place, tuple(word for word in words if word and not word.startswith('<'))
+    place = content.rfind(struct.pack('<II', MAGIC, VERSION))
+    if place >= 0 and content[place + HEADER.size :][:4] == struct.pack('<I', FST_MAGIC):
+        return place, None
+    return len(content), None
+
+
+def make_lexicon(words: list[str], model: LanguageModel, alphabet: Alphabet) -> Lexicon:
+    """The words that the alphabet can spell and the model knows. Raises `ScorerError` where there is none."""
+    if ' ' not in alphabet.labels:
+        raise ScorerError(f'--alphabet={alphabet.path}: words need a space, which this alphabet lacks')
+    spelled: list[list[int]] = []
+    foreign, unknown = [], []
+    for word in sorted(set(words)):
+        if alphabet.unknown(word):
+            foreign.append(word)
+        elif model.hashes is not None and murmur_hash(word.encode()) not in model.hashes:
+            unknown.append(word)
+        else:
+            spelled.append(alphabet.encode(word))
+    if not words:
+        raise ScorerError(f'--lm={model.path}: the list of words for it is empty')
+    if not spelled:
+        examples = '; '.join(
+            f'{len(found)} {what}, as {found[0]!r}'
+            for what, found in (('not in the alphabet', foreign), ('unknown to the model', unknown))
+            if found
+        )
+        raise ScorerError(f'--lm={model.path}: none of the words can be used: {examples}')
+    automaton = minimal_automaton(spelled, alphabet.labels.index(' '))
+    return Lexicon(automaton, len(spelled), tuple(foreign), tuple(unknown))
+
+
+def write_scorer_package(path: str, model: LanguageModel, automaton: Automaton, alpha: float, beta: float) -> None:
+    """Writes the file whole or not at all; one that is there stays until then. Raises `ScorerError`."""
+    try:
+        with _written_aside(Path(path)) as out:
+            with open(model.path, 'rb') as source:
+                _copy(source, out, model.size)
+            out.seek(HAS_WORDS)
+            out.write(b'\0')
+            out.seek(model.size)
+            out.write(HEADER.pack(MAGIC, VERSION, False, alpha, beta))
+            out.write(automaton_bytes(automaton, out.tell()))
+    except OSError as error:
+        raise ScorerError(f'--package={path}: cannot be written: {error.strerror or error}') from error
+
+
+def _copy(source: BinaryIO, out: BinaryIO, size: int) -> None:
+    left = size
+    while left:
+        block = source.read(min(left, 1 << 20))
+        if not block:
+            raise OSError(f'{source.name} has become shorter')
+        out.write(block)
+        left -= len(block)
+
+
+@contextmanager
+def _written_aside(path: Path) -> Iterator[BinaryIO]:
+    """A file beside `path` that takes its name in the end, if nothing goes wrong before."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.is_dir():
+        raise IsADirectoryError(None, 'Is a directory')
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f'.{path.name}.', delete=False) as file:
+        try:
+            yield file  # type: ignore[misc]  # a wrapper of the same interface
+            file.flush()
+            os.fsync(file.fileno())
+            umask = os.umask(0)
+            os.umask(umask)
+            os.chmod(file.name, 0o666 & ~umask)
+            os.replace(file.name, path)
+        except BaseException:
+            os.unlink(file.name)
+            raise
