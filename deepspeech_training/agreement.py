@@ -152,7 +152,7 @@ def _compare_rows(strategy: Strategy, own: Mapping[str, Sequence[Sample]]) -> No
 
 
 def _checksum(row: Sample) -> int:
-    return zlib.crc32(f'{row.path}\0{row.size}\0{row.transcript}'.encode(errors='surrogateescape'))
+    return zlib.crc32(f'{row.path}\0{row.size}\0{row.frames}\0{row.transcript}'.encode(errors='surrogateescape'))
 
 
 def _first_difference(arrays: Sequence[np.ndarray]) -> int:

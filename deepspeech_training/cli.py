@@ -115,7 +115,7 @@ def _work(config: Config, launch: Launch) -> None:
     """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
     from deepspeech_training.text.alphabet import Alphabet
 
-    alphabet = Alphabet.from_file(config.data.alphabet_config_path)
+    alphabet = Alphabet.from_file(config.data.alphabet_config_path, config.data.unicode_normalization)
     if config.data.augment and config.data.train_files:
         from deepspeech_training.data.augmentation.augmenter import Augmenter
 

@@ -25,6 +25,7 @@ LM_ALPHA, LM_BETA = 0.931289039105002, 1.1834137581510284
 FEATURE_BACKENDS = ('tensorflow', 'python_speech_features')
 LSTM_IMPLEMENTATIONS = ('auto', 'hoisted', 'block', 'cudnn', 'unrolled')
 ON_BAD_SAMPLE = ('error', 'skip')
+UNICODE_NORMALIZATIONS = ('NFC', 'NFD', 'none')
 LOAD_TRAIN = ('auto', 'last', 'best', 'init')
 LOAD_EVALUATE = ('auto', 'last', 'best')
 STRATEGIES = ('hybrid', 'sync', 'async')
@@ -92,11 +93,14 @@ class DataConfig:
     shuffle_batches: bool = False
     shuffle_start: int = 1  # first epoch (from 0) with a new order of batches
     shuffle_buffer: int = 1000  # batches
+    bucket_batches: bool = False  # by duration, with little padding
+    train_batch_frames: int = 0  # the most in a batch, padding included; 0: any
     process_ahead: int = 16  # batches prepared in advance
     read_buffer: int = 1024 * 1024  # bytes
     feature_cache: str = ''  # folder; '': none
     cache_for_epochs: int = 0  # epochs that augmented features are kept for; 0 and below: for ever
     augment: tuple[str, ...] = ()  # augmentations of the training samples, as `augment_specs` reads them
+    unicode_normalization: str = 'NFC'  # of alphabet and transcripts, one of UNICODE_NORMALIZATIONS
     alphabet_config_path: str = 'data/alphabet.txt'
     on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 
@@ -123,6 +127,7 @@ class ScheduleConfig:
     plateau_epochs: int = 10
     plateau_reduction: float = 0.1
     max_bad_steps: int = 20
+    probe_longest: bool = False  # one step with the largest batch, before the first
     lr_warmup_steps: int = 0  # updates
     lr_schedule: str = 'constant'  # one of LR_SCHEDULES
     lr_final_fraction: float = 0.01  # of the learning rate, at the end of a cosine schedule

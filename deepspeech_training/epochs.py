@@ -14,12 +14,13 @@ import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, RunState
-from deepspeech_training.config import Config
+from deepspeech_training.config import Config, DataConfig
 from deepspeech_training.data.augmentation.moments import Moments, moments_of
-from deepspeech_training.data.order import epoch_order
+from deepspeech_training.data.batches import EpochBatches, equal_sizes
+from deepspeech_training.data.order import epoch_batches, frames_of
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.errors import JobError, TrainingDivergedError, TrainingInterruptedError
-from deepspeech_training.graphs import next_step
+from deepspeech_training.graphs import next_step, probe
 from deepspeech_training.interrupts import Interrupts
 from deepspeech_training.parallel.loss_scale import LossScale, load_states, read_states
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
@@ -51,6 +52,11 @@ class TrainingGraph:
     frozen: Sequence[str] = ()  # weights that are not trained
 
 
+def size_flag(data: DataConfig) -> str:
+    """The flag that decides how large training batches are."""
+    return '--train_batch_frames' if data.train_batch_frames else '--train_batch_size'
+
+
 class TrainingLoop:
     """Runs the epochs over a graph; knows no strategy but through its interface.
 
@@ -79,7 +85,8 @@ class TrainingLoop:
         self._monitor = DevLossMonitor(config.schedule, state.best_loss, state.epochs_without_improvement)
         self._bad_steps = BadStepCounter(config.schedule.max_bad_steps, state.bad_steps_in_a_row)
         self._last_saved = time.monotonic()
-        self._rows = 0
+        self._batches = EpochBatches(np.zeros(0, np.int32), np.zeros(0, np.int64))
+        self._padding = math.nan
         state.step = int(session.run(graph.global_step))
         state.first_step = state.step if state.first_step < 0 else state.first_step
         session.run(graph.set_first_step, {graph.new_first_step: state.first_step})
@@ -111,6 +118,8 @@ class TrainingLoop:
         """
         state = self._state
         try:
+            if self._config.schedule.probe_longest and state.epoch < until and not self.is_over:
+                self._probe_longest(ranges.train)
             while state.epoch < until and not self.is_over:
                 epoch = state.epoch
                 self._train_epoch(epoch, ranges.train)
@@ -154,35 +163,33 @@ class TrainingLoop:
 
     def _train_epoch(self, epoch: int, part: SampleRange) -> None:
         data, state = self._config.data, self._state
-        self._rows = part.count
-        order = epoch_order(part.count, data.train_batch_size, epoch, data, self._config.random_seed) + part.start
+        self._batches = epoch_batches(self._frames_of(part), data, epoch, self._config.random_seed)
+        rest = self._batches.after(state.rows_done)
         totals = EpochTotals()
         label = f'Epoch {epoch} | Training'
-        first = (epoch << 32) + state.rows_done // data.train_batch_size  # no two batches have the same number
+        first = (epoch << 32) + self._batches.begun(state.rows_done)  # no two batches have the same number
         augment = None
         if data.augment:
             epochs, seed = self._config.schedule.epochs, self._config.random_seed
-            augment = moments_of(epoch, epochs, part.count, data, seed, part.start)
-        shard = self._start(
-            order[state.rows_done :], data.train_batch_size, training=True, first=first, augment=augment
-        )
+            augment = moments_of(epoch, epochs, self._frames_of(part), data, seed, part.start)
+        shard = self._start(rest.rows + part.start, rest.sizes, training=True, first=first, augment=augment)
         with self._progress(label, len(shard.rows)) as bar:
             pace = Pace(self._strategy.side_by_side)
-            while (result := self._run_step(self._graph.step, self._wanted_summary())) is not None:
+            while (result := self._run_step(self._graph.step, size_flag(data), self._wanted_summary())) is not None:
                 totals.add(result)
                 self._count(result)
                 self._after_training_step(result, pace.add(result))
                 bar.advance(result.count + len(result.bad_names), loss=state.mean_loss)
         state.train_loss = state.mean_loss
-        self._report_epoch(label, totals, state.train_loss, self._strategy.epoch_remark())
+        self._padding = self._report_epoch(label, totals, state.train_loss, self._strategy.epoch_remark())
         self._name_bad_losses(totals.bad_names, 'their updates were skipped')
         if totals.overflows:
             log.info(f'{totals.overflows} updates were skipped: gradients overflowed, each time halving the loss scale')
 
     def _rows_after(self, batches: int) -> int:
         """How many of the epoch's rows are done with `batches` more of every tower of every process."""
-        together = self._strategy.batches_together * self._config.data.train_batch_size
-        return min(self._rows, self._state.rows_done + batches * together)
+        done = self._batches.begun(self._state.rows_done)
+        return self._batches.rows_after(done + batches * self._strategy.batches_together)
 
     def _count(self, result: StepResult) -> None:
         """Keeps up with what a step has used and changed."""
@@ -192,13 +199,25 @@ class TrainingLoop:
         state.count += result.job_count
         state.step += int(result.applied)
 
+    def _probe_longest(self, part: SampleRange) -> None:
+        """Finds out whether the largest batch fits into memory. Raises `OutOfMemoryError` and `DataError`."""
+        data, pipeline = self._config.data, self._graph.pipeline
+        frames = self._frames_of(part)
+        batches = epoch_batches(frames, data, 0, self._config.random_seed)
+        rows = batches.largest(frames) + part.start
+        if rows.size:
+            probe(self._strategy, self._session, pipeline, self._graph.step, rows, size_flag=size_flag(data))
+
+    def _frames_of(self, part: SampleRange) -> np.ndarray:
+        return frames_of(self._graph.pipeline.samples[part.start : part.start + part.count])
+
     def _start(
-        self, order: np.ndarray, batch_size: int, *, training: bool, first: int = 0, augment: Moments | None = None
+        self, order: np.ndarray, sizes: np.ndarray, *, training: bool, first: int = 0, augment: Moments | None = None
     ) -> Shard:
         """Begins a pass over this process's part of the positions `order`, with batches numbered from `first`."""
-        shard = self._strategy.shard(order, batch_size, training=training)
+        shard = self._strategy.shard(order, sizes, training=training)
         numbers = first + shard.numbers
-        self._graph.pipeline.start(self._session, shard.rows, batch_size, shard.fillers, numbers, augment)
+        self._graph.pipeline.start(self._session, shard.rows, shard.sizes, shard.fillers, numbers, augment)
         return shard
 
     def _wanted_summary(self) -> Fetches | None:
@@ -254,8 +273,9 @@ class TrainingLoop:
             **result.measures,
         }
 
-    def _run_step(self, ops: StepOps, fetches: Fetches | None = None) -> StepResult | None:
-        return next_step(self._strategy, self._session, self._graph.pipeline, ops, fetches)
+    def _run_step(self, ops: StepOps, size_flag: str, fetches: Fetches | None = None) -> StepResult | None:
+        pipeline = self._graph.pipeline
+        return next_step(self._strategy, self._session, pipeline, ops, fetches, size_flag=size_flag)
 
     def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:
         """Dev losses, best checkpoint, plateau; returns whether to stop. Then the epoch is over."""
@@ -268,7 +288,8 @@ class TrainingLoop:
                 loss_sum, count = loss_sum + totals.loss_sum, count + totals.count
             state.dev_loss = losses['epoch_loss'] = self._strategy.all_mean(loss_sum, count)
         # Not before: a run that was stopped on the way here comes here again, and would write some of it twice.
-        self._writer.scalars('train', state.step, {'epoch_loss': state.train_loss, 'epoch': epoch})
+        padding = {} if math.isnan(self._padding) else {'padding_share': self._padding}
+        self._writer.scalars('train', state.step, {'epoch_loss': state.train_loss, 'epoch': epoch, **padding})
         self._writer.scalars('dev', state.step, losses)
         state.epoch, state.rows_done, state.loss_sum, state.count = epoch + 1, 0, 0.0, 0.0
         if not parts:
@@ -291,10 +312,11 @@ class TrainingLoop:
     def _evaluate(self, label: str, part: SampleRange) -> tuple[EpochTotals, float]:
         """What this process has seen, and the mean loss over all processes."""
         totals = EpochTotals()
-        shard = self._start(part.order(), self._config.data.dev_batch_size, training=False)
+        sizes = equal_sizes(part.count, self._config.data.dev_batch_size)
+        shard = self._start(part.order(), sizes, training=False)
         label = f'{label} | {part.name}'
         with self._progress(label, len(shard.rows)) as bar:
-            while (result := self._run_step(self._graph.evaluation)) is not None:
+            while (result := self._run_step(self._graph.evaluation, '--dev_batch_size')) is not None:
                 totals.add(result)
                 bar.advance(result.count + len(result.bad_names), loss=totals.loss)
                 if self._strategy.world_size == 1:  # several processes must stop after the same step
@@ -344,16 +366,23 @@ class TrainingLoop:
     def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:
         return log.progress(label, total, enabled=self._config.report.show_progressbar and self._strategy.is_chief)
 
-    def _report_epoch(self, label: str, totals: EpochTotals, loss: float, remark: str = '') -> None:
-        """Shows an epoch's mean `loss`, and how fast the processes' parts went, of which one is `totals`."""
+    def _report_epoch(self, label: str, totals: EpochTotals, loss: float, remark: str = '') -> float:
+        """Shows an epoch's mean `loss`, and how fast the processes' parts went, of which one is `totals`.
+
+        Returns the share of all frames that was padding; NaN without any.
+        """
         seconds = max(totals.seconds, 1e-9)
         waited = totals.totals.get('wait_seconds', 0.0) / seconds
-        (count,) = self._strategy.all_sum([totals.count])
+        own = [totals.count, totals.totals.get('frames', 0.0), totals.totals.get('padded_frames', 0.0)]
+        count, frames, padded = self._strategy.all_sum(own)
+        padding = 1 - frames / padded if padded else math.nan
         log.info(
             f'{label} | loss {loss:.4f} | {int(count)} samples in {totals.seconds:.1f} s, '
             f'{count / seconds:.1f} a second | waited for input {100 * waited:.1f}%'
+            + ('' if math.isnan(padding) else f' | padding {100 * padding:.1f}%')
             + (f' | {remark}' if remark else '')
         )
+        return padding
 
     def _name_bad_losses(self, names: Sequence[str], consequence: str) -> None:
         if names:

@@ -43,6 +43,10 @@ class JobError(UserError):
     exit_status = 1
 
 
+class OutOfMemoryError(UserError):
+    """A batch, or the model, that does not fit into the memory of a device."""
+
+
 class TrainingDivergedError(UserError):
     """The loss was not finite for too many steps in a row."""
 

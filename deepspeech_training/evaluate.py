@@ -15,6 +15,7 @@ import tensorflow as tf
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore
 from deepspeech_training.config import Config
+from deepspeech_training.data.batches import equal_sizes
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
@@ -103,8 +104,8 @@ class Tester:
     def run(self, name: str, order: np.ndarray) -> list[Transcription]:
         """The transcriptions of the samples at the positions `order`, in that order; each process decodes its part."""
         batch_size = self._config.data.test_batch_size
-        shard = self._strategy.shard(order, batch_size, training=False)
-        self._pipeline.start(self._session, shard.rows, batch_size, shard.fillers)
+        shard = self._strategy.shard(order, equal_sizes(len(order), batch_size), training=False)
+        self._pipeline.start(self._session, shard.rows, shard.sizes, shard.fillers)
         waiting: deque[Future[tuple[int, Transcription]]] = deque()
         done: dict[int, Transcription] = {}
         show = self._config.report.show_progressbar and self._strategy.is_chief
@@ -125,6 +126,9 @@ class Tester:
             done.update(others)
         return [done[index] for index in order]
 
+    def _next_step(self) -> StepResult | None:
+        return next_step(self._strategy, self._session, self._pipeline, self._step, size_flag='--test_batch_size')
+
     def close(self) -> None:
         """Ends the threads."""
         self._pool.shutdown()
@@ -136,7 +140,7 @@ class Tester:
 
     def _utterances(self) -> Iterator[tuple[int, np.ndarray, float]]:
         """Position, logits [frames, n_output] and loss of one utterance after the other."""
-        while (result := next_step(self._strategy, self._session, self._pipeline, self._step)) is not None:
+        while (result := self._next_step()) is not None:
             yield from _split(result)
 
 

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import re
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 
+import numpy as np
 import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, Geometry, Restored, belongs_to
-from deepspeech_training.config import Config
+from deepspeech_training.config import Config, FeatureConfig
 from deepspeech_training.data.augmentation.augmenter import Augmenter
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
-from deepspeech_training.errors import UserError
+from deepspeech_training.errors import OutOfMemoryError
 from deepspeech_training.model.acoustic import create_model
 from deepspeech_training.model.ctc import ctc_losses
 from deepspeech_training.model.features import compute_mfccs
@@ -35,7 +38,9 @@ def geometry(config: Config, alphabet: Alphabet) -> Geometry:
         'feature_win_step': config.features.step_ms,
         'feature_backend': config.features.backend,
     }
-    return Geometry(config.model.n_hidden, alphabet.size, alphabet.path, tuple(alphabet.labels), features)
+    return Geometry(
+        config.model.n_hidden, alphabet.size, alphabet.path, tuple(alphabet.labels), features, alphabet.normalization
+    )
 
 
 def chosen_lstm(config: Config) -> str:
@@ -108,11 +113,17 @@ def summed_losses(losses: tf.Tensor, batch: Batch, per_sample: dict[str, tf.Tens
         samples=tf.reduce_sum(tf.cast(counted, tf.float32)),
         bad_names=tf.boolean_mask(batch.names, counted & ~finite),
         totals={
+            'frames': _sum_of(tf.boolean_mask(batch.feature_lengths, counted)),
+            'padded_frames': _sum_of(tf.where(counted, tf.shape(batch.features)[1], 0)),
             'audio_seconds': tf.reduce_sum(batch.audio_seconds),
             'wait_seconds': batch.wait_seconds,
         },
         per_sample=per_sample,
     )
+
+
+def _sum_of(counts: tf.Tensor) -> tf.Tensor:
+    return tf.cast(tf.reduce_sum(counts), tf.float32)
 
 
 def make_pipeline(
@@ -152,7 +163,17 @@ def restore_everywhere(
     Raises:
       CheckpointError: the checkpoint asked for is missing, damaged or of other sizes.
       JobError: another process is gone.
+      OutOfMemoryError: the model does not fit into memory.
     """
+    try:
+        return _restore_everywhere(strategy, store, session, training=training)
+    except tf.errors.ResourceExhaustedError as error:
+        raise _out_of_memory(error, [], '', None) from None
+
+
+def _restore_everywhere(
+    strategy: Strategy, store: CheckpointStore, session: tf.compat.v1.Session, *, training: bool
+) -> Restored | None:
     strategy.choose_source(partial(store.candidate, training=training))
     restored = None
     if not strategy.is_source:
@@ -174,19 +195,90 @@ def next_step(
     pipeline: InputPipeline,
     ops: StepOps,
     fetches: Fetches | None = None,
+    *,
+    size_flag: str,
 ) -> StepResult | None:
     """Runs one step of training or evaluation; None at the end of the data.
 
+    `size_flag` decides how large its batches are.
+
     Raises:
       DataError: an audio file cannot be read any more.
-      UserError: the batch does not fit into memory.
+      OutOfMemoryError: the batch does not fit into memory.
     """
+    training = ops.train_op is not None
+    each = strategy.batches_a_step if training else strategy.towers
     try:
-        return strategy.run_step(session, ops, fetches)
+        result = strategy.run_step(session, ops, fetches)
     except tf.errors.OutOfRangeError:
         return None
     except tf.errors.ResourceExhaustedError as error:
-        reason = error.message.splitlines()[0]
-        raise UserError(f'out of memory ({reason}): lower --train_batch_size, --dev_batch_size or --n_hidden') from None
+        steps = strategy.side_by_side if training else 1
+        together = each * steps * (ops.accumulation.steps if ops.accumulation else 1)
+        # Of steps side by side, one that began later may be counted already.
+        batch = pipeline.largest_under_way(together, before=steps - 1)
+        raise _out_of_memory(error, batch, size_flag, pipeline.features, of_several=together > 1) from None
     except tf.errors.OpError as error:
         pipeline.reraise(error)
+    pipeline.advance(result.batches * each)
+    return result
+
+
+def probe(
+    strategy: Strategy,
+    session: tf.compat.v1.Session,
+    pipeline: InputPipeline,
+    ops: StepOps,
+    rows: np.ndarray,
+    *,
+    size_flag: str,
+) -> None:
+    """Computes the gradients of the batch of `rows` (positions [batch]) on every tower, and throws them away.
+
+    Raises `OutOfMemoryError` where they do not fit into memory, and `DataError`.
+    """
+    batch = [pipeline.samples[row] for row in rows]
+    pipeline.start(session, np.tile(rows, strategy.towers), np.repeat(len(rows), strategy.towers))
+    began = time.monotonic()
+    try:
+        strategy.probe(session, ops)
+    except tf.errors.ResourceExhaustedError as error:
+        raise _out_of_memory(error, batch, size_flag, pipeline.features) from None
+    except tf.errors.OpError as error:
+        pipeline.reraise(error)
+    if strategy.is_chief:
+        log.info(
+            f'--probe_longest: the largest batch ({_described(batch, pipeline.features)}) fits into memory; its '
+            f'gradients took {time.monotonic() - began:.1f} s'
+        )
+
+
+def _out_of_memory(
+    error: tf.errors.ResourceExhaustedError,
+    batch: Sequence[Sample],
+    size_flag: str,
+    features: FeatureConfig | None,
+    *,
+    of_several: bool = False,
+) -> OutOfMemoryError:
+    """The error of a step with `batch`, or with several of which that is the largest."""
+    lines = [line.strip() for line in error.message.splitlines() if line.strip()] or ['no memory']
+    reason = next((line for line in lines if re.search('alloc', line, re.IGNORECASE)), lines[0])
+    if not batch or features is None:
+        return OutOfMemoryError(f'out of memory with the model alone. Lower --n_hidden. TensorFlow says: {reason}')
+    which = ', the largest of those under way' if of_several else ''
+    way_out = f'Lower {size_flag} or --n_hidden, or leave out the longest utterances'
+    if len(batch) == 1:
+        way_out = 'Leave out utterances as long as that, or lower --n_hidden'
+    return OutOfMemoryError(
+        f'out of memory with a batch of {_described(batch, features)}{which}. {way_out}. TensorFlow says: {reason}'
+    )
+
+
+def _described(batch: Sequence[Sample], features: FeatureConfig) -> str:
+    """How large a batch is, and why."""
+    longest = max(batch, key=lambda sample: sample.frames)
+    name = f'{longest.path} with {longest.frames} frames ({longest.frames * features.step_ms / 1000:.1f} s)'
+    if len(batch) == 1:
+        return f'1 utterance, {name}'
+    return f'{len(batch)} utterances, {len(batch) * longest.frames} frames when padded to the longest, {name}'

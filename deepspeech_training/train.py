@@ -16,10 +16,12 @@ import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, GraphVariables, Restored, RunState, belongs_to
-from deepspeech_training.config import LAYERS, Config, OptimizerConfig, ScheduleConfig, changed_settings
+from deepspeech_training.config import LAYERS, Config, DataConfig, OptimizerConfig, ScheduleConfig, changed_settings
 from deepspeech_training.data.augmentation.augmenter import Augmenter
+from deepspeech_training.data.batches import cut_batches
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.order import epoch_batches, frames_of
 from deepspeech_training.epochs import TrainingGraph, TrainingLoop
 from deepspeech_training.errors import CheckpointError
 from deepspeech_training.graphs import (
@@ -165,6 +167,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
       DataError: an audio file cannot be read any more.
       FlagError: something is asked for that only a GPU can do, and there is none.
       JobError: another process of the job is gone.
+      OutOfMemoryError: a batch, or the model, does not fit into memory.
       TrainingInterruptedError: a signal ended it; the state is saved.
       TrainingDivergedError: the loss was not finite for too many steps in a row.
     """
@@ -189,7 +192,8 @@ class _Training:
         self._strategy = strategy
         self._alphabet = alphabet
         self._opened = opened
-        self._data = digest(data_sets.train)
+        self._data = digest(data_sets.train, config.data)
+        self._frames = frames_of(data_sets.train)
         self._augmenter = None
         if config.data.augment:
             self._augmenter = Augmenter(config.data.augment, config.features, config.random_seed)
@@ -211,7 +215,7 @@ class _Training:
         """Trains the epochs of `phase`, which is the first one without `before`; None when training is over then."""
         config, strategy = self._config, self._strategy
         with tf.Graph().as_default() as graph:
-            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._ranges.train.count)
+            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._frames)
             operations = build_graph(
                 config, strategy, self._samples, self._alphabet, updates, phase.frozen, self._augmenter
             )
@@ -244,6 +248,8 @@ class _Training:
         """Says what the run goes on with, or complains that there are only random layers to be frozen."""
         if phase.frozen and restored is None:
             raise CheckpointError(nothing_to_freeze(self._config))
+        if self._strategy.is_chief:
+            tell_batches(self._frames, self._config.data)
         if restored and not restored.is_source:
             self._writer.go_on_after(loop.step)
         loop.say_what_is_left()
@@ -273,17 +279,37 @@ def first_state(restored: Restored | None, data: str) -> RunState:
     return replace(state, data=data)
 
 
-def digest(samples: Sequence[Sample]) -> str:
-    """Changes with the samples, their order and transcripts, but not with the folder they are in."""
+def digest(samples: Sequence[Sample], data: DataConfig) -> str:
+    """Changes with the samples, their order and transcripts, but not with the folder they are in.
+
+    Also with how batches are cut where their sizes differ: another cut, shuffled, is another order.
+    """
     hashed = hashlib.sha256()
     for sample in samples:
         hashed.update(
             f'{os.path.basename(sample.path)}\0{sample.size}\0{sample.transcript}\n'.encode('utf-8', 'surrogateescape')
         )
+    if data.bucket_batches or data.train_batch_frames:
+        hashed.update(f'{data.bucket_batches} {data.train_batch_frames} {data.train_batch_size}'.encode())
     return hashed.hexdigest()[:16]
 
 
-def updates_an_epoch(config: Config, strategy: Strategy, count: int) -> int:
-    """How often the parameters change when `count` samples are gone through once."""
-    steps = strategy.shard(np.arange(count, dtype=np.int32), config.data.train_batch_size, training=True).steps
+def tell_batches(frames: np.ndarray, data: DataConfig) -> None:
+    """Says how batches of different sizes come out for samples with `frames` [count]."""
+    sizes = cut_batches(frames, data)
+    if not (sizes.size and (data.bucket_batches or data.train_batch_frames)):
+        return
+    log.info(f'An epoch has {len(sizes)} batches of {sizes.min()} to {sizes.max()} samples')
+    too_long = int((frames > data.train_batch_frames).sum()) if data.train_batch_frames else 0
+    if too_long:
+        log.warn(
+            f'--train_batch_frames={data.train_batch_frames}: {too_long} samples have more frames than that, up to '
+            f'{frames.max()}; each of them is a batch of its own'
+        )
+
+
+def updates_an_epoch(config: Config, strategy: Strategy, frames: np.ndarray) -> int:
+    """How often the parameters change when samples with so many `frames` [count] are gone through once."""
+    batches = epoch_batches(frames, config.data, 0, config.random_seed)
+    steps = strategy.shard(batches.rows, batches.sizes, training=True).steps
     return -(-steps // config.parallel.accumulate_steps)

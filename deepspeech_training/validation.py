@@ -65,6 +65,7 @@ RANGES: dict[str, tuple[str, Range]] = {
     'limit_train': ('data.limit_train', COUNT_OR_NONE),
     'limit_dev': ('data.limit_dev', COUNT_OR_NONE),
     'limit_test': ('data.limit_test', COUNT_OR_NONE),
+    'train_batch_frames': ('data.train_batch_frames', COUNT_OR_NONE),
     'shuffle_start': ('data.shuffle_start', COUNT_OR_NONE),
     'shuffle_buffer': ('data.shuffle_buffer', COUNT),
     'process_ahead': ('data.process_ahead', COUNT),
@@ -111,6 +112,7 @@ CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     'lstm_implementation': ('model.lstm', configs.LSTM_IMPLEMENTATIONS),
     'mixed_precision_type': ('model.compute_type', configs.COMPUTE_TYPES),
     'on_bad_sample': ('data.on_bad_sample', configs.ON_BAD_SAMPLE),
+    'unicode_normalization': ('data.unicode_normalization', configs.UNICODE_NORMALIZATIONS),
     'load_train': ('checkpoints.load_train', configs.LOAD_TRAIN),
     'load_evaluate': ('checkpoints.load_evaluate', configs.LOAD_EVALUATE),
     'horovod_lr_scaling': ('parallel.horovod_lr_scaling', configs.LR_SCALINGS),
@@ -176,6 +178,12 @@ def _bad_features(config: Config) -> Iterator[str]:
 
 def _bad_combinations(config: Config) -> Iterator[str]:
     data, schedule, parallel = config.data, config.schedule, config.parallel
+    for flag, is_set in (
+        (f'--train_batch_frames={data.train_batch_frames}', data.train_batch_frames > 0),
+        ('--bucket_batches', data.bucket_batches),
+    ):
+        if is_set and data.train_batch_size == 1:
+            yield f'{flag}: needs --train_batch_size too, above 1: the most utterances in a batch'
     if not (data.train_files or data.test_files or config.export.export_dir or config.one_shot_infer):
         needs = ' (--dev_files and --metrics_files need --train_files)' if data.dev_files or data.metrics_files else ''
         yield (

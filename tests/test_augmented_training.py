@@ -18,6 +18,7 @@ from deepspeech_training.data import contents
 from deepspeech_training.data.augmentation.augmenter import Augmenter
 from deepspeech_training.data.augmentation.moments import moments_of
 from deepspeech_training.data.checks import check_data
+from deepspeech_training.data.order import frames_of
 from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.epochs import TrainingLoop
 from deepspeech_training.errors import TrainingInterruptedError
@@ -128,7 +129,7 @@ class Epochs:
     def features(self, epoch: int, order: Sequence[int], batch_size: int = 1) -> dict[int, np.ndarray]:
         """By position; of an epoch below 0 without augmentation."""
         data, seed = self.config.data, self.config.random_seed
-        moments = moments_of(epoch, 3, len(self.samples), data, seed) if epoch >= 0 else None
+        moments = moments_of(epoch, 3, frames_of(self.samples), data, seed) if epoch >= 0 else None
         self.pipeline.start(self.session, np.asarray(order, np.int32), batch_size, augment=moments)
         found: dict[int, np.ndarray] = {}
         while True:

@@ -46,6 +46,7 @@ def measure(task: Task) -> tuple[int, dict[str, Any]]:
     import numpy as np
     import tensorflow as tf
 
+    from deepspeech_training.data.batches import equal_sizes
     from deepspeech_training.graphs import make_session
     from deepspeech_training.train import build_graph
 
@@ -64,8 +65,8 @@ def measure(task: Task) -> tuple[int, dict[str, Any]]:
             session.run(tf.compat.v1.global_variables_initializer())
             strategy.after_restore(session)
             order = np.arange(batches * strategy.batches_together * task.batch, dtype=np.int32) % len(samples)
-            shard = strategy.shard(order, task.batch, training=True)
-            graph.pipeline.start(session, shard.rows, task.batch, shard.fillers, shard.numbers)
+            shard = strategy.shard(order, equal_sizes(len(order), task.batch), training=True)
+            graph.pipeline.start(session, shard.rows, shard.sizes, shard.fillers, shard.numbers)
             steps, audio_seconds = [], 0.0
             for number in range(task.warmup + task.steps):
                 begin = time.perf_counter()

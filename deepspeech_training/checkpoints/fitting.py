@@ -8,6 +8,7 @@ from typing import Any
 
 from deepspeech_training.config import LAYERS
 from deepspeech_training.errors import CheckpointError
+from deepspeech_training.text.alphabet import NO_NORMALIZATION, normalize
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -19,7 +20,8 @@ CUDNN_SLOTS = 'cudnn_lstm/opaque_kernel'
 class Geometry:
     """What the flags say about the model in a checkpoint: for messages, and kept with each checkpoint.
 
-    `labels`: the characters, in order. `features`: by flag, the settings that MFCCs depend on.
+    `labels`: the characters, in order, of the Unicode normal form `normalization`. `features`: by flag, the settings
+    that MFCCs depend on.
     """
 
     n_hidden: int
@@ -27,10 +29,16 @@ class Geometry:
     alphabet_path: str
     labels: tuple[str, ...] = ()
     features: Mapping[str, Any] = field(default_factory=dict)
+    normalization: str = NO_NORMALIZATION
 
     def to_json(self) -> dict[str, Any]:
         """What a checkpoint keeps of it."""
-        return {'n_hidden': self.n_hidden, 'alphabet': list(self.labels), 'features': dict(self.features)}
+        return {
+            'n_hidden': self.n_hidden,
+            'alphabet': list(self.labels),
+            'unicode_normalization': self.normalization,
+            'features': dict(self.features),
+        }
 
 
 def check_description(path: str, description: Mapping[str, Any], geometry: Geometry) -> None:
@@ -44,8 +52,11 @@ def check_description(path: str, description: Mapping[str, Any], geometry: Geome
         if flag in geometry.features and there != geometry.features[flag]
     ]
     labels = list(description.get('alphabet') or geometry.labels)
-    if geometry.labels and len(labels) == len(geometry.labels) and labels != list(geometry.labels):
-        place = next(n for n, (a, b) in enumerate(zip(labels, geometry.labels, strict=True)) if a != b)
+    pairs = zip(labels, geometry.labels, strict=False)
+    # The same letter in another normal form is the same letter.
+    others = [place for place, (a, b) in enumerate(pairs) if normalize(a, 'NFC') != normalize(b, 'NFC')]
+    if geometry.labels and len(labels) == len(geometry.labels) and others:
+        place = others[0]
         differ.append(
             f'its alphabet has the same size but other characters than {geometry.alphabet_path}: number {place + 1} '
             f'is {labels[place]!r} there and {geometry.labels[place]!r} here'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from deepspeech_training import log
@@ -45,10 +45,14 @@ def check_data(
     findings = Findings(csv_files, alphabet)
     folder = memory_folder(save_dir)
     with one_at_a_time(folder, csv_files):
-        rows = _read_all(csv_files, findings)
+        rows = _read_all(csv_files, alphabet, findings)
         facts = look_at_audio(rows, folder, show_progressbar)
         usable = {
-            path: [sample for sample in samples if _is_usable(sample, facts[sample.path], features, alphabet, findings)]
+            path: [
+                _with_frames(sample, facts[sample.path], features)
+                for sample in samples
+                if _is_usable(sample, facts[sample.path], features, alphabet, findings)
+            ]
             for path, samples in rows.items()
         }
         _judge(data, findings, usable, save_dir)
@@ -59,7 +63,7 @@ def check_data(
 
     train = [sample for path in data.train_files for sample in usable[path]]
     return DataSets(
-        train=sort_samples(train, data.reverse_train, data.limit_train),
+        train=sort_samples(train, data.reverse_train, data.limit_train, by_frames=data.bucket_batches),
         dev=each(data.dev_files, data.reverse_dev, data.limit_dev),
         test=each(data.test_files, data.reverse_test, data.limit_test),
         metrics=each(data.metrics_files, data.reverse_dev, data.limit_dev),  # as DeepSpeech does
@@ -102,8 +106,11 @@ def length_problem(transcript: str, facts: AudioFacts, features: FeatureConfig, 
     )
 
 
-def _read_all(csv_files: Sequence[str], findings: Findings) -> dict[str, list[Sample]]:
-    """The readable rows of each readable CSV file. What is wrong with the others goes into `findings`."""
+def _read_all(csv_files: Sequence[str], alphabet: Alphabet, findings: Findings) -> dict[str, list[Sample]]:
+    """The readable rows of each readable CSV file. What is wrong with the others goes into `findings`.
+
+    From here on their transcripts have the Unicode normal form of the alphabet.
+    """
     rows = {}
     for path in csv_files:
         try:
@@ -111,12 +118,18 @@ def _read_all(csv_files: Sequence[str], findings: Findings) -> dict[str, list[Sa
         except DataError as error:
             findings.csv_errors.append(str(error))
             continue
+        rows[path] = [_normalized(sample, alphabet) for sample in rows[path]]
         findings.row_count += len(rows[path]) + len(problems)
         for problem in problems:
             findings.add(problem)
     if findings.csv_errors and rows:  # said at once, since the rest may take a while
         log.warn(f'{findings.csv_errors[0]}. Looking at the rest, to name every problem')
     return rows
+
+
+def _normalized(sample: Sample, alphabet: Alphabet) -> Sample:
+    transcript = alphabet.normalize(sample.transcript)
+    return sample if transcript == sample.transcript else replace(sample, transcript=transcript)
 
 
 def _is_usable(
@@ -137,6 +150,12 @@ def _is_usable(
     for message in messages:
         findings.add(Problem(sample.csv, sample.line, sample.path, message))
     return not (unknown or messages)
+
+
+def _with_frames(sample: Sample, facts: AudioFacts | str, features: FeatureConfig) -> Sample:
+    """A usable sample that knows how long it is."""
+    assert isinstance(facts, AudioFacts)
+    return replace(sample, frames=feature_frames(facts, features))
 
 
 def _judge(data: DataConfig, findings: Findings, usable: Mapping[str, Sequence[Sample]], save_dir: str) -> None:

@@ -6,13 +6,14 @@ import contextlib
 import csv
 import io
 import os
+from collections import Counter
 from collections.abc import Sequence
 
 from deepspeech_training import log
 from deepspeech_training.data.manifest import Problem, Sample
 from deepspeech_training.data.remembered import write_whole
 from deepspeech_training.errors import DataError
-from deepspeech_training.text.alphabet import Alphabet, describe_character
+from deepspeech_training.text.alphabet import Alphabet, describe_character, normalize
 
 SHOWN = 20  # of a list; the rest is counted
 SKIPPED_FILE = 'skipped_samples.csv'
@@ -26,6 +27,12 @@ class Findings:
         self.row_count = 0  # of all CSV files
         self._order = {path: number for number, path in enumerate(csv_files)}
         self._alphabet = alphabet
+        self._other_forms = {
+            form: Alphabet(dict.fromkeys(normalize(label, form) for label in alphabet.labels))
+            for form in ('NFC', 'NFD')
+            if form != alphabet.normalization
+        }
+        self._spelled_in: Counter[str] = Counter()  # transcripts with wrong characters, by the form that would help
         self._problems: list[Problem] = []  # of single rows, without those about characters
         self._wrong_characters: list[Problem] = []
         self._characters: dict[str, tuple[int, str]] = {}  # how often, and first where
@@ -39,6 +46,8 @@ class Findings:
         for character in unknown:
             count, first = self._characters.get(character, (0, f'{sample.csv}:{sample.line}'))
             self._characters[character] = count + 1, first
+        for form, alphabet in self._other_forms.items():
+            self._spelled_in[form] += not alphabet.unknown(normalize(sample.transcript, form))
         names = ', '.join(map(describe_character, dict.fromkeys(unknown)))
         message = f'the transcript has characters that are not in the alphabet: {names}'
         self._wrong_characters.append(Problem(sample.csv, sample.line, sample.path, message))
@@ -62,11 +71,19 @@ class Findings:
             by_count = sorted(self._characters.items(), key=lambda item: -item[1][0])
             texts = [f'{describe_character(c)}: {_times(count)}, first in {first}' for c, (count, first) in by_count]
             parts += _listed('character', what, texts)
+            parts += self._other_form()
         if bad := self.bad_row_count():
             other_alphabet = 'choose another alphabet with --alphabet_config_path, ' if self._characters else ''
             way_out = f'Correct them, {other_alphabet}or leave these rows out with --on_bad_sample skip'
             parts.append(f'{bad} of {self.row_count} rows cannot be used. {way_out}')
         return '\n'.join(parts)
+
+    def _other_form(self) -> list[str]:
+        """A way out where the alphabet spells transcripts that have another Unicode normal form."""
+        form, count = max(self._spelled_in.items(), key=lambda item: item[1])
+        if not count:
+            return []
+        return [f'With --unicode_normalization {form} the alphabet spells {count} of these transcripts']
 
     def csv_report(self) -> str:
         """What is wrong with whole CSV files."""

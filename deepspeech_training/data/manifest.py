@@ -25,6 +25,7 @@ class Sample:
     transcript: str
     csv: str  # the file it is listed in
     line: int  # where it begins there, from 1
+    frames: int = 0  # of its features, as far as the audio was looked at: without augmentation
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,48 @@ import numpy as np
 import numpy.typing as npt
 
 from deepspeech_training.config import DataConfig
+from deepspeech_training.data.batches import EpochBatches, cut_batches, equal_sizes
 from deepspeech_training.data.manifest import Sample
 
 
-def sort_samples(samples: Sequence[Sample], reverse: bool, limit: int) -> list[Sample]:
+def sort_samples(samples: Sequence[Sample], reverse: bool, limit: int, *, by_frames: bool = False) -> list[Sample]:
     """Samples by ascending file size, or descending with `reverse`, so that a batch holds utterances of like length.
 
     Equal sizes stay in the order given, with `reverse` too, as in DeepSpeech. Then `limit` (0: none) keeps that many
-    from the start.
+    from the start. With `by_frames` the number of feature frames counts, which file sizes do not tell of compressed
+    audio.
     """
-    ordered = sorted(samples, key=lambda sample: sample.size, reverse=reverse)
+    ordered = sorted(samples, key=lambda sample: sample.frames if by_frames else sample.size, reverse=reverse)
     return ordered[:limit] if limit else ordered
+
+
+def frames_of(samples: Sequence[Sample]) -> npt.NDArray[np.int64]:
+    """Feature frames of each sample: int64 `[count]`."""
+    return np.array([sample.frames for sample in samples], np.int64)
+
+
+def epoch_batches(frames: npt.NDArray[np.int64], data: DataConfig, epoch: int, seed: int) -> EpochBatches:
+    """The batches of epoch `epoch` (from 0) of samples with `frames` `[count]` feature frames, by position.
+
+    Every epoch has the same number of batches. Those of `data.bucket_batches` and `data.train_batch_frames` are cut
+    once, and shuffled as `epoch_order` does; samples of buckets that have equally many frames change places then, so
+    that a batch has the same shape in each epoch but not always the same members.
+    """
+    count = len(frames)
+    if not (data.bucket_batches or data.train_batch_frames):
+        rows = epoch_order(count, data.train_batch_size, epoch, data, seed)
+        return EpochBatches(rows, equal_sizes(count, data.train_batch_size))
+    rows, sizes = np.arange(count, dtype=np.int32), cut_batches(frames, data)
+    if not (data.shuffle_batches and epoch >= data.shuffle_start and count):
+        return EpochBatches(rows, sizes)
+    random = np.random.default_rng([seed & 0xFFFFFFFF, epoch])
+    if data.bucket_batches:
+        rows = random.permutation(rows)
+        places = frames if frames[0] <= frames[-1] else -frames  # in the order of the list
+        rows = rows[np.argsort(places[rows], kind='stable')]
+    order = _shuffled(len(sizes), data.shuffle_buffer, random)
+    parts = np.split(rows, np.cumsum(sizes)[:-1])
+    return EpochBatches(np.concatenate([parts[number] for number in order]), sizes[order])
 
 
 def epoch_order(count: int, batch_size: int, epoch: int, data: DataConfig, seed: int) -> npt.NDArray[np.int32]:

@@ -21,6 +21,7 @@ from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
 from deepspeech_training.data.augmentation.augmenter import Augmenter
 from deepspeech_training.data.augmentation.moments import Moments
 from deepspeech_training.data.batch import Batch
+from deepspeech_training.data.batches import EpochBatches, equal_sizes
 from deepspeech_training.data.feature_cache import FeatureCache, feature_settings
 from deepspeech_training.data.loading import NOT_AUGMENTED, LoadedSample, SampleLoader
 from deepspeech_training.data.manifest import Sample
@@ -41,6 +42,8 @@ class _Rows(NamedTuple):
     indices: tf.Tensor  # int32 []
     audio_seconds: tf.Tensor  # float32 []
 
+
+_SIZE_BITS = 32  # of a batch's key, in which its number stands above its size
 
 _PADDED_SHAPES = _Rows([], [None, N_INPUT], [], [None], [], [], [], [])
 
@@ -73,12 +76,14 @@ class InputPipeline:
             raise ValueError(f'towers is {towers}, and must be at least 1')
         if (mfccs is None) != (features.backend == 'python_speech_features'):
             raise ValueError(f'mfccs is {mfccs}, which does not fit the feature backend {features.backend!r}')
-        self._count = len(samples)
+        self.samples = samples
+        self.features = features
         self._towers = towers
         self._mfccs = mfccs
         self._prefix = prefix
         self._augments = augmenter is not None
-        self._features, self._folder = features, data.feature_cache
+        self._folder = data.feature_cache
+        self._started, self._taken = EpochBatches(np.zeros(0, np.int32), np.zeros(0, np.int64)), 0
         self.cache: FeatureCache | None = None  # for who wants to know what came from it
         if data.feature_cache:
             self.cache = FeatureCache(data.feature_cache, feature_settings(features, tf.__version__))
@@ -89,7 +94,7 @@ class InputPipeline:
             self._order = tf.compat.v1.placeholder(tf.int32, [None], 'order')
             self._epoch = tf.compat.v1.placeholder(tf.int64, [], 'epoch')
             self._clocks = tf.compat.v1.placeholder(tf.float64, [None], 'clocks')
-            self._batch_size = tf.compat.v1.placeholder(tf.int64, [], 'batch_size')
+            self._keys = tf.compat.v1.placeholder(tf.int64, [None], 'keys')
             self._fillers = tf.compat.v1.placeholder(tf.int64, [], 'fillers')
             self._numbers = tf.compat.v1.placeholder(tf.int64, [None], 'numbers')
             self._iterator = tf.compat.v1.data.make_initializable_iterator(self._create_dataset(data.process_ahead))
@@ -97,7 +102,7 @@ class InputPipeline:
     def _open_cache(self, augmentation: str) -> FeatureCache:
         """Of features that were augmented like this, for training; `self.cache` has those of dev files."""
         assert self.cache is not None
-        settings = feature_settings(self._features, tf.__version__, augmentation)
+        settings = feature_settings(self.features, tf.__version__, augmentation)
         cache = FeatureCache(self._folder, settings, self.cache.contents)
         log.info(f'Feature cache {self._folder}: has {len(cache)} utterances that are augmented like this')
         return cache
@@ -105,9 +110,9 @@ class InputPipeline:
     def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
         threads = max(4, _cores())  # a few more than cores where these are few: reading also waits for disks
         epochs = tf.broadcast_to(self._epoch, tf.shape(self._order))
-        rows = tf.data.Dataset.from_tensor_slices((self._order, epochs, self._clocks))
+        rows = tf.data.Dataset.from_tensor_slices((self._order, self._keys, epochs, self._clocks))
         rows = rows.map(self._load_rows, num_parallel_calls=threads, deterministic=True)
-        batches = rows.padded_batch(self._batch_size, _PADDED_SHAPES)
+        batches = rows.group_by_window(_key_of, _pad, window_size_func=_size_of).map(_without_keys)
         batches = batches.concatenate(tf.data.Dataset.from_tensors(_filler()).repeat(self._fillers))
         options = tf.data.Options()
         options.deterministic = True
@@ -120,7 +125,9 @@ class InputPipeline:
         return timed.with_options(options)
 
     @tf.autograph.experimental.do_not_convert  # there is nothing to convert, and the conversion writes files
-    def _load_rows(self, position: tf.Tensor, epoch: tf.Tensor, clock: tf.Tensor) -> _Rows:
+    def _load_rows(
+        self, position: tf.Tensor, key: tf.Tensor, epoch: tf.Tensor, clock: tf.Tensor
+    ) -> tuple[_Rows, tf.Tensor]:
         loaded = LoadedSample(
             *tf.numpy_function(
                 self._loader.load_for_tensorflow,
@@ -129,7 +136,7 @@ class InputPipeline:
             )
         )
         features = self._features_of(loaded, epoch)
-        return _Rows(
+        rows = _Rows(
             names=tf.ensure_shape(loaded.name, []),
             features=tf.ensure_shape(features, [None, N_INPUT]),
             feature_lengths=tf.shape(features)[0],
@@ -139,6 +146,7 @@ class InputPipeline:
             indices=position,
             audio_seconds=tf.ensure_shape(loaded.seconds, []),
         )
+        return rows, key
 
     def _features_of(self, loaded: LoadedSample, epoch: tf.Tensor) -> tf.Tensor:
         """MFCCs [frames, N_INPUT] of a sample as tensors: what was loaded, or computed from it."""
@@ -178,45 +186,64 @@ class InputPipeline:
         self,
         session: tf.compat.v1.Session,
         order: np.ndarray,
-        batch_size: int,
+        sizes: int | np.ndarray,
         fillers: int | None = None,
         numbers: np.ndarray | None = None,
         augment: Moments | None = None,
     ) -> None:
-        """Begins again: the samples at the positions `order` (int32 [count]), `batch_size` a batch.
+        """Begins again: the samples at the positions `order` (int32 [count]), in batches of `sizes` (int64 [batches]).
 
-        Batches have exactly that order; the last one may be smaller. `fillers` batches of one row and one frame
-        follow; by default as many as it takes until every tower has a batch in every step.
+        Batches have exactly that order. One number is the size of all of them; the last may
+        be smaller then. `fillers` batches of one row and one frame follow; by default as many as it takes until every
+        tower has a batch in every step.
         `numbers`: int64 `[batches + fillers]`, the number of each batch, by default from 0.
         `augment`: the moments at which the samples are augmented; without, they are not.
         What an earlier `start` has left is given up.
 
-        Raises `ValueError` when a position is outside of the list of samples, the batch size is below 1 or there are
-        more or fewer numbers than batches.
+        Raises `ValueError` when a position is outside of the list of samples, a size is below 1, the sizes are not
+        those of as many samples as there are positions, or there are more or fewer numbers than batches.
         """
         order = np.asarray(order, np.int32).reshape(-1)
-        if batch_size < 1:
-            raise ValueError(f'batch_size is {batch_size}, and must be at least 1')
-        if order.size and (order.min() < 0 or order.max() >= self._count):
-            raise ValueError(f'order has positions outside of 0 to {self._count - 1}')
-        batches = -(-order.size // batch_size)
+        if np.min(sizes, initial=1) < 1:
+            raise ValueError(f'a batch size is {np.min(sizes)}, and must be at least 1')
+        if order.size and (order.min() < 0 or order.max() >= len(self.samples)):
+            raise ValueError(f'order has positions outside of 0 to {len(self.samples) - 1}')
+        sizes = equal_sizes(order.size, sizes) if isinstance(sizes, int) else sizes
+        if sizes.sum() != order.size:
+            raise ValueError(f'batches of {sizes.sum()} samples in all do not fit the {order.size} positions of order')
+        batches = len(sizes)
         fillers = -batches % self._towers if fillers is None else fillers
         numbers = np.arange(batches + fillers) if numbers is None else numbers
         if len(numbers) != batches + fillers:
             raise ValueError(f'there are {len(numbers)} numbers for {batches + fillers} batches')
         epoch = augment.epoch if augment and self._augments else NOT_AUGMENTED
         self._loader.begin(epoch)
+        self._started, self._taken = EpochBatches(order, sizes), 0
         session.run(
             self._iterator.initializer,
             {
                 self._order: order,
                 self._epoch: epoch,
                 self._clocks: augment.clocks_at(order) if augment else np.zeros(order.size),
-                self._batch_size: batch_size,
+                self._keys: np.repeat(np.arange(batches) << _SIZE_BITS | sizes, sizes),
                 self._fillers: fillers,
                 self._numbers: numbers,
             },
         )
+
+    def advance(self, batches: int) -> None:
+        """Says that so many batches more are done with."""
+        self._taken += batches
+
+    def largest_under_way(self, batches: int, before: int = 0) -> list[Sample]:
+        """Of the next `batches`, and the last `before`, the one with the most frames, padding included."""
+        first = max(0, self._taken - before)
+        started = self._started
+        found = [
+            [self.samples[row] for row in started.rows[started.rows_after(number) : started.rows_after(number + 1)]]
+            for number in range(first, min(self._taken + batches, len(started.sizes)))
+        ]
+        return max(found, key=lambda batch: len(batch) * max(sample.frames for sample in batch), default=[])
 
     def reraise(self, error: tf.errors.OpError) -> NoReturn:
         """Raises what went wrong with a sample, a `DataError` as a rule, or else `error` itself."""
@@ -229,6 +256,28 @@ class InputPipeline:
 def _cores() -> int:
     """How many CPU cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
+
+
+@tf.autograph.experimental.do_not_convert
+def _key_of(_: _Rows, key: tf.Tensor) -> tf.Tensor:
+    return key
+
+
+@tf.autograph.experimental.do_not_convert
+def _size_of(key: tf.Tensor) -> tf.Tensor:
+    """How many rows the batch with this key has."""
+    return tf.bitwise.bitwise_and(key, (1 << _SIZE_BITS) - 1)
+
+
+@tf.autograph.experimental.do_not_convert
+def _pad(key: tf.Tensor, rows: tf.data.Dataset) -> tf.data.Dataset:
+    """The batch of `rows`."""
+    return rows.padded_batch(_size_of(key), (_PADDED_SHAPES, []))
+
+
+@tf.autograph.experimental.do_not_convert
+def _without_keys(rows: _Rows, _: tf.Tensor) -> _Rows:
+    return rows
 
 
 def _clock() -> tf.data.Dataset:

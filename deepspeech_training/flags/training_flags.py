@@ -46,6 +46,9 @@ DATA = Group(
              'The first epoch, counted from 0, whose batches are shuffled.', needs=('shuffle_batches',)),
         Flag('shuffle_buffer', 'integer', 1000, 'data.shuffle_buffer',
              'Batches among which the next one is drawn.', needs=('shuffle_batches',)),
+        Flag('bucket_batches', 'boolean', False, 'data.bucket_batches',
+             'Sort the training samples by duration instead of file size, and end a batch before more than 5% of it '
+             'would be padding; it has --train_batch_size samples at most.', needs=TRAIN),
         Flag('process_ahead', 'integer', 16, 'data.process_ahead',
              'Batches that are prepared while others are computed.'),
         Flag('read_buffer', 'size', '1MB', 'data.read_buffer',
@@ -77,6 +80,10 @@ FEATURES = Group(
              'models that were trained that way.', values=config.FEATURE_BACKENDS),
         Flag('alphabet_config_path', 'path', 'data/alphabet.txt', 'data.alphabet_config_path',
              'File with the characters that the model can write, one a line.'),
+        Flag('unicode_normalization', 'enum', 'NFC', 'data.unicode_normalization',
+             'Unicode normal form of the alphabet and of all transcripts: letters with accents as one character '
+             '(NFC), or as letter and accents (NFD), whichever way files have them; none leaves them as they are.',
+             values=config.UNICODE_NORMALIZATIONS),
         Flag('bytes_output_mode', 'boolean', False, '',
              'Let the model write the bytes of UTF-8 instead of the characters of an alphabet.', later=BYTES),
     ),
@@ -115,6 +122,12 @@ TRAINING = Group(
         Flag('epochs', 'integer', 75, 'schedule.epochs', 'How often to go through the training files.', needs=TRAIN),
         Flag('train_batch_size', 'integer', 1, 'data.train_batch_size',
              'Samples in a training batch of each tower.', needs=TRAIN),
+        Flag('train_batch_frames', 'integer', 0, 'data.train_batch_frames',
+             'Feature frames in a training batch of each tower at most, padding included, so that batches of long '
+             'utterances have fewer of them; --train_batch_size is the most samples then. 0 for any.', needs=TRAIN),
+        Flag('probe_longest', 'boolean', False, 'schedule.probe_longest',
+             'Before the first step, compute the gradients of the largest batch and throw them away: shows at once '
+             'whether memory suffices.', needs=TRAIN),
         Flag('dev_batch_size', 'integer', 1, 'data.dev_batch_size',
              'Samples in a validation batch of each tower.', needs=('dev_files', 'metrics_files')),
         Flag('test_batch_size', 'integer', 1, 'data.test_batch_size',

@@ -125,6 +125,9 @@ class AsyncStrategy(HybridStrategy):
             self._staleness.append(result.measures[STALENESS])
         return result
 
+    def probe(self, session: tf.compat.v1.Session, ops: StepOps) -> None:
+        step.probe(session, ops.turns if isinstance(ops, TurnOps) else [ops])
+
     def paused(self) -> AbstractContextManager[Sequence[StepResult]]:
         return nullcontext(()) if self._threads is None else self._threads.paused()
 

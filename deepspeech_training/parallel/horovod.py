@@ -91,9 +91,9 @@ class HorovodStrategy(HybridStrategy):
         proto.inter_op_parallelism_threads = self._parallel.inter_op_threads or share
         proto.intra_op_parallelism_threads = self._parallel.intra_op_threads or share
 
-    def shard(self, rows: npt.NDArray[np.int32], batch_size: int, *, training: bool) -> Shard:
+    def shard(self, rows: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64], *, training: bool) -> Shard:
         """Deals out the batches as one process with all towers would: each step's first T to rank 0, and so on."""
-        return deal_out(rows, batch_size, self.rank, self.world_size, self.towers)
+        return deal_out(rows, sizes, self.rank, self.world_size, self.towers)
 
     @property
     def _first_tower(self) -> int:
@@ -149,6 +149,11 @@ class HorovodStrategy(HybridStrategy):
         """Raises `JobError` when another process is gone."""
         with _together():
             return super().run_step(session, ops, fetches)
+
+    def probe(self, session: tf.compat.v1.Session, ops: StepOps) -> None:
+        """Raises `JobError` when another process is gone."""
+        with _together():
+            super().probe(session, ops)
 
     def all_sum(self, values: Sequence[float]) -> list[float]:
         """Added up by rank, so that the sums are the same to the last bit everywhere."""
@@ -234,20 +239,18 @@ class _Exchange:
         return [part.tobytes() for part in np.split(gathered, np.cumsum(sizes)[:-1])]
 
 
-def deal_out(rows: npt.NDArray[np.int32], batch_size: int, rank: int, ranks: int, towers: int) -> Shard:
+def deal_out(rows: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64], rank: int, ranks: int, towers: int) -> Shard:
     """The part of `rows` (int32 `[count]`) that `rank` of `ranks` processes with `towers` each has.
 
-    `rows` are cut into batches; with G = `ranks` * `towers`, step s uses the batches s * G to s * G + G - 1, of which
-    this process has those from s * G + `rank` * `towers` on. Only the last batch of all may be smaller, and it is the
-    last of its process: cutting each part into batches again gives the same batches.
+    `rows` are batches of `sizes` (int64 `[batches]`); with G = `ranks` * `towers`, step s uses the batches s * G to
+    s * G + G - 1, of which this process has those from s * G + `rank` * `towers` on.
     """
-    batches = -(-len(rows) // batch_size)
     together = ranks * towers
-    steps = -(-batches // together)
+    steps = -(-len(sizes) // together)
     numbers = np.arange(steps * together).reshape(steps, ranks, towers)[:, rank].ravel()
-    own = numbers[numbers < batches]
-    positions = (own[:, np.newaxis] * batch_size + np.arange(batch_size)).ravel()
-    return Shard(rows[positions[positions < len(rows)]], len(own), len(numbers) - len(own), steps, numbers)
+    own = numbers[numbers < len(sizes)]
+    owners = np.arange(len(sizes)) // towers % ranks
+    return Shard(rows[np.repeat(owners == rank, sizes)], sizes[own], len(numbers) - len(own), steps, numbers)
 
 
 def _start_horovod() -> None:

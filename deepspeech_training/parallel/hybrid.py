@@ -96,6 +96,9 @@ class HybridStrategy(Strategy):
     def run_step(self, session: tf.compat.v1.Session, ops: StepOps, fetches: Fetches | None = None) -> StepResult:
         return self._stragglers.add(step.run_step(session, itertools.repeat(ops), fetches))
 
+    def probe(self, session: tf.compat.v1.Session, ops: StepOps) -> None:
+        step.probe(session, [ops])
+
     def epoch_remark(self) -> str:
         """Names the towers that were much slower than the others."""
         return self._stragglers.remark()

@@ -51,6 +51,21 @@ def run_step(session: tf.compat.v1.Session, turns: Iterator[StepOps], fetches: F
     return _result([values], values)
 
 
+def probe(session: tf.compat.v1.Session, turns: Sequence[StepOps]) -> None:
+    """The forward and backward passes of `turns`, all at once, without an update; see `Strategy.probe`.
+
+    Of the variables that last, none is changed; sums of gradients are 0 again.
+    """
+    targets = []
+    for ops in turns:
+        assert ops.gradient_norm is not None
+        targets.append(ops.gradient_norm.op if ops.accumulation is None else ops.accumulation.add)
+    resets = [ops.accumulation.reset for ops in turns if ops.accumulation is not None]
+    session.run(resets)
+    session.run(targets)
+    session.run(resets)
+
+
 def _run_accumulated(
     session: tf.compat.v1.Session, ops: StepOps, turns: Iterator[StepOps], fetches: Fetches | None
 ) -> StepResult:

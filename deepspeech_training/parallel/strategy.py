@@ -131,16 +131,21 @@ class StepResult:
 class Shard:
     """This process's part of an epoch.
 
-    `rows`: int32 `[count]`, in the order given. `batches`: how many batches they make. `fillers`: batches that count
-    for nothing to follow, so that every tower has one in each step. `steps`: how often all towers take a batch.
-    `numbers`: int64 `[batches + fillers]`, the place of each batch among those of all processes.
+    `rows`: int32 `[count]`, in the order given. `sizes`: int64 `[batches]`, how many of them each batch has.
+    `fillers`: batches that count for nothing to follow, so that every tower has one in each step. `steps`: how often
+    all towers take a batch. `numbers`: int64 `[batches + fillers]`, the place of each batch among those of all
+    processes.
     """
 
     rows: npt.NDArray[np.int32]
-    batches: int
+    sizes: npt.NDArray[np.int64]
     fillers: int
     steps: int
     numbers: npt.NDArray[np.int64]
+
+    @property
+    def batches(self) -> int:
+        return len(self.sizes)
 
 
 class Strategy(ABC):
@@ -207,12 +212,14 @@ class Strategy(ABC):
     def configure_session(self, proto: tf.compat.v1.ConfigProto) -> None:
         """Sets device visibility and virtual devices on `proto`."""
 
-    def shard(self, rows: npt.NDArray[np.int32], batch_size: int, *, training: bool) -> Shard:
-        """This process's part of an epoch's `rows`: the same number of steps everywhere, no row lost or used twice."""
-        batches = -(-len(rows) // batch_size)
+    def shard(self, rows: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64], *, training: bool) -> Shard:
+        """This process's part of an epoch's `rows`, which are batches of `sizes` (int64 `[batches]`) one after another.
+
+        The same number of steps everywhere, no row lost or used twice.
+        """
         together = self.batches_a_step if training else self.towers
-        steps = -(-batches // together)
-        return Shard(rows, batches, steps * together - batches, steps, np.arange(steps * together))
+        steps = -(-len(sizes) // together)
+        return Shard(rows, sizes, steps * together - len(sizes), steps, np.arange(steps * together))
 
     @abstractmethod
     def build(
@@ -260,6 +267,13 @@ class Strategy(ABC):
 
         With accumulated gradients `fetches` is evaluated with the update, and must not take a batch.
         Raises `tf.errors.OutOfRangeError` at the end of the data.
+        """
+
+    @abstractmethod
+    def probe(self, session: tf.compat.v1.Session, ops: StepOps) -> None:
+        """Forward and backward passes with a batch for every tower, as many at once as in training, and no update.
+
+        Raises `tf.errors.ResourceExhaustedError` where they do not fit into memory.
         """
 
     def paused(self) -> AbstractContextManager[Sequence[StepResult]]:

@@ -66,6 +66,10 @@ class SyncStrategy(HybridStrategy):
             return super().run_step(session, ops, fetches)
         return step.run_step(session, self._turns(ops), fetches)
 
+    def probe(self, session: tf.compat.v1.Session, ops: StepOps) -> None:
+        for turn in ops.turns if isinstance(ops, TurnOps) else [ops]:
+            step.probe(session, [turn])
+
     def _turns(self, ops: TurnOps) -> Iterator[StepOps]:
         while True:
             self._turn += 1

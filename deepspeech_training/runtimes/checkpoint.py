@@ -23,7 +23,7 @@ from deepspeech_training.runtimes.metadata import ModelInfo
 from deepspeech_training.runtimes.runtime import Array
 from deepspeech_training.runtimes.tensorflow_session import make_session
 from deepspeech_training.runtimes.windowed import State, WindowedRuntime
-from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.alphabet import NO_NORMALIZATION, Alphabet
 
 tfv1 = tf.compat.v1
 
@@ -93,9 +93,10 @@ def open_checkpoint(
     description = state.get('model') or {}
     labels = description.get('alphabet')
     if alphabet_path:
-        alphabet = Alphabet.from_file(alphabet_path)
+        form = description.get('unicode_normalization', NO_NORMALIZATION)
+        alphabet = Alphabet.from_file(alphabet_path, form)
     elif labels:
-        alphabet = Alphabet(labels, f'{found.path}.json')
+        alphabet = Alphabet(labels, f'{found.path}.json', description.get('unicode_normalization', NO_NORMALIZATION))
     else:
         raise ModelError(
             f'{found.path}: nothing beside this checkpoint says what its alphabet is; give --alphabet_config_path'

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 import struct
+import unicodedata
 from collections.abc import Iterable, Sequence
 
 from deepspeech_training.errors import DataError
+
+NO_NORMALIZATION = 'none'
 
 MAX_LABELS = 2**16 - 1  # the numbers in a serialized alphabet have 16 bits
 MAX_LABEL_BYTES = 2**16 - 1
@@ -19,10 +22,14 @@ class Alphabet:
     several labels fit a text, `encode` takes the longest.
     """
 
-    def __init__(self, labels: Iterable[str], path: str = '') -> None:
-        """`path` is the file named in messages. Raises `DataError` for labels that no alphabet can have."""
+    def __init__(self, labels: Iterable[str], path: str = '', normalization: str = NO_NORMALIZATION) -> None:
+        """`path` is the file named in messages, `normalization` the Unicode normal form that the labels have.
+
+        Raises `DataError` for labels that no alphabet can have.
+        """
         self.labels = tuple(labels)
         self.path = path
+        self.normalization = normalization
         _check(self.labels, [f'label {number}' for number in range(len(self.labels))], path)
         self._ids = {label: number for number, label in enumerate(self.labels)}
         self._characters = frozenset(label for label in self.labels if len(label) == 1)
@@ -32,12 +39,12 @@ class Alphabet:
             self._pattern = re.compile('|'.join(map(re.escape, sorted(self.labels, key=len, reverse=True))))
 
     @classmethod
-    def from_file(cls, path: str) -> Alphabet:
+    def from_file(cls, path: str, normalization: str = NO_NORMALIZATION) -> Alphabet:
         """Reads an alphabet file: UTF-8, one label a line, its number the position among the labels.
 
         Lines end in LF, CRLF or CR, the last one may lack it, and a byte order mark is skipped. A line that begins
         with `#` is a comment, `\\#` is the label `#`, a line of one space is the space, and an empty line is no label
-        (as in DeepSpeech 0.9).
+        (as in DeepSpeech 0.9). Labels are brought into the Unicode normal form `normalization` (NFC, NFD or none).
 
         Raises `DataError` for a file that cannot be read, is not UTF-8, has no labels, has one twice, or has
         white space around a label.
@@ -49,7 +56,10 @@ class Alphabet:
             labels.append('#' if line == '\\#' else line)
             places.append(f'line {number}')
         _check(labels, places, path)
-        return cls(labels, path)
+        normalized = [normalize(label, normalization) for label in labels]
+        if normalized != labels:
+            _check(normalized, places, path, f' in the normal form of --unicode_normalization={normalization}')
+        return cls(normalized, path, normalization)
 
     @property
     def size(self) -> int:
@@ -60,6 +70,10 @@ class Alphabet:
     def blank(self) -> int:
         """The number of CTC's blank: the one after the last label."""
         return len(self.labels)
+
+    def normalize(self, text: str) -> str:
+        """`text` in the alphabet's Unicode normal form. To be done once, where a transcript is read."""
+        return normalize(text, self.normalization)
 
     def encode(self, text: str) -> list[int]:
         """The numbers of the labels that spell `text`.
@@ -140,6 +154,13 @@ class Alphabet:
         return [*pieces, *text[end:]]
 
 
+def normalize(text: str, form: str) -> str:
+    """`text` in the Unicode normal form `form`: NFC, NFD, or none to leave it as it is (Unicode Standard Annex 15)."""
+    if form == NO_NORMALIZATION or text.isascii():
+        return text
+    return unicodedata.normalize('NFD' if form == 'NFD' else 'NFC', text)
+
+
 def describe_character(character: str) -> str:
     """A character as messages name it: `'ä' (U+00E4)`, and only the code point of one that cannot be seen."""
     code_point = f'U+{ord(character):04X}'
@@ -162,8 +183,8 @@ def _read_text(path: str) -> str:
         ) from error
 
 
-def _check(labels: Sequence[str], places: Sequence[str], path: str) -> None:
-    """Raises `DataError` that names the place of a label that no alphabet can have."""
+def _check(labels: Sequence[str], places: Sequence[str], path: str, where: str = '') -> None:
+    """Raises `DataError` that names the place of a label that no alphabet can have, and `where` it is twice."""
     name = f'the alphabet {path!r}' if path else 'the alphabet'
     if not labels:
         raise DataError(f'{name} has no labels: it needs one character a line')
@@ -173,7 +194,7 @@ def _check(labels: Sequence[str], places: Sequence[str], path: str) -> None:
     for label, place in zip(labels, places, strict=True):
         if label in first:
             what = describe_character(label) if len(label) == 1 else repr(label)
-            raise DataError(f'{name} has {what} twice, at {first[label]} and {place}. Leave one of them out')
+            raise DataError(f'{name} has {what} twice{where}, at {first[label]} and {place}. Leave one of them out')
         first[label] = place
         if not label:
             raise DataError(f'{name} has an empty label at {place}')

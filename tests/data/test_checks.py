@@ -123,7 +123,7 @@ def test_sets_are_sorted_and_kept_apart(tmp_path: Path) -> None:
     assert list(sets.dev) == [third, second]
     assert {path: names(samples) for path, samples in sets.test.items()} == {first: ['b.wav', 'a.wav']}
     assert {path: names(samples) for path, samples in sets.metrics.items()} == {second: ['c.wav']}
-    assert sets.train[0] == Sample(str(tmp_path / 'b.wav'), 16044, 'two', first, 3)
+    assert sets.train[0] == Sample(str(tmp_path / 'b.wav'), 16044, 'two', first, 3, frames=24)
 
 
 def test_no_files_give_empty_sets() -> None:

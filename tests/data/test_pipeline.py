@@ -266,7 +266,7 @@ def test_errors_from_elsewhere_come_back_as_they_are(samples: list[Sample]) -> N
 
 @pytest.mark.parametrize(('order', 'batch_size'), [([10], 1), ([-1], 1), ([0], 0)])
 def test_wrong_orders_and_batch_sizes(samples: list[Sample], order: list[int], batch_size: int) -> None:
-    with Feed(samples) as feed, pytest.raises(ValueError, match=r'order|batch_size'):
+    with Feed(samples) as feed, pytest.raises(ValueError, match=r'order|batch size'):
         feed.start(order, batch_size)
 
 

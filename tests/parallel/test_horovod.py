@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +14,7 @@ import pytest
 import tensorflow as tf
 
 from deepspeech_training.config import ParallelConfig
+from deepspeech_training.data.batches import equal_sizes
 from deepspeech_training.errors import FlagError
 from deepspeech_training.parallel.hybrid import HybridStrategy
 from deepspeech_training.parallel.registry import create_strategy
@@ -42,16 +43,19 @@ def module() -> Iterator[Any]:
     loaded.hvd.shutdown()
 
 
-def deal(module: Any, count: int, batch_size: int, ranks: int, towers: int) -> list[Shard]:
-    rows = np.arange(count, dtype=np.int32)[::-1]
-    return [module.deal_out(rows, batch_size, rank, ranks, towers) for rank in range(ranks)]
+def deal(module: Any, sizes: Sequence[int], ranks: int, towers: int) -> list[Shard]:
+    rows = np.arange(sum(sizes), dtype=np.int32)[::-1]
+    return [module.deal_out(rows, np.array(sizes, np.int64), rank, ranks, towers) for rank in range(ranks)]
 
 
-def batches_of(shard: Shard, batch_size: int) -> list[list[int]]:
+def batches_of(shard: Shard) -> list[list[int]]:
     """Cut as the input pipeline does, with its fillers, which are empty here."""
-    rows = shard.rows.tolist()
-    cut = [rows[start : start + batch_size] for start in range(0, len(rows), batch_size)]
-    return cut + [[]] * shard.fillers
+    return cut(shard.rows.tolist(), shard.sizes.tolist()) + [[]] * shard.fillers
+
+
+def cut(rows: list[int], sizes: Sequence[int]) -> list[list[int]]:
+    rest = iter(rows)
+    return [[next(rest) for _ in range(size)] for size in sizes]
 
 
 @needs_horovod
@@ -60,11 +64,12 @@ def batches_of(shard: Shard, batch_size: int) -> list[list[int]]:
 @pytest.mark.parametrize('ranks', [1, 2, 3, 8])
 def test_all_steps_have_the_batches_of_one_process(module: Any, ranks: int, towers: int, batch_size: int) -> None:
     for count in (*range(8), 23, 24, 25, 100):
-        rows = list(range(count))[::-1]
-        shards = deal(module, count, batch_size, ranks, towers)
-        own = [batches_of(shard, batch_size) for shard in shards]
+        sizes = equal_sizes(count, batch_size)
+        sizes[::3] += 2  # batches of different sizes
+        shards = deal(module, sizes.tolist(), ranks, towers)
+        own = [batches_of(shard) for shard in shards]
         together = ranks * towers
-        expected = [rows[start : start + batch_size] for start in range(0, count, batch_size)]
+        expected = cut(list(range(sizes.sum()))[::-1], sizes.tolist())
         expected += [[]] * (-len(expected) % together)
         steps = len(expected) // together
         assert {shard.steps for shard in shards} == {steps}
@@ -78,7 +83,7 @@ def test_all_steps_have_the_batches_of_one_process(module: Any, ranks: int, towe
 
 @needs_horovod
 def test_five_rows_on_two_ranks(module: Any) -> None:
-    first, second = deal(module, 5, 1, ranks=2, towers=1)
+    first, second = deal(module, [1] * 5, ranks=2, towers=1)
     assert (first.rows.tolist(), first.batches, first.fillers, first.steps) == ([4, 2, 0], 3, 0, 3)
     assert (second.rows.tolist(), second.batches, second.fillers, second.steps) == ([3, 1], 2, 1, 3)
 

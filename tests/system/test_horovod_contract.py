@@ -14,7 +14,8 @@ ROOT = Path(__file__).resolve().parents[2]
 
 TWO_RANKS = (
     '(horovod-2x1 and not sharded and not bfloat16)'
-    ' or (horovod-2x1-sharded and (one_device or accumulated_batches or above_the_limit or overflow or frozen))'
+    ' or (horovod-2x1-sharded and'
+    ' (one_device or accumulated_batches or above_the_limit or overflow or frozen or probe))'
     ' or (horovod-2x2 and (one_device or every_sample))'
 )
 THREE_RANKS = (

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from deepspeech_training.config import DataConfig
 from deepspeech_training.data.feature_cache import epoch_of_random_numbers
-from deepspeech_training.data.order import epoch_order
+from deepspeech_training.data.order import epoch_batches
 
 
 @dataclass(frozen=True)
@@ -26,13 +26,16 @@ class Moments:
         return clocks
 
 
-def moments_of(epoch: int, epochs: int, count: int, data: DataConfig, seed: int, start: int = 0) -> Moments:
-    """Those of epoch `epoch` of `epochs`, which goes through `count` utterances; with a feature cache, those of the
-    epoch whose features it keeps.
+def moments_of(
+    epoch: int, epochs: int, frames: npt.NDArray[np.int64], data: DataConfig, seed: int, start: int = 0
+) -> Moments:
+    """Those of epoch `epoch` of `epochs`, of utterances with `frames` `[count]` feature frames; with a feature cache,
+    those of the epoch whose features it keeps.
 
     They follow from the order of the epoch, not from who takes part of it, nor from what of it is still to be done.
     """
     drawn = epoch_of_random_numbers(epoch, data)
+    count = len(frames)
     clocks = np.empty(count)
-    clocks[epoch_order(count, data.train_batch_size, drawn, data, seed)] = np.arange(count) / max(count, 1)
+    clocks[epoch_batches(frames, data, drawn, seed).rows] = np.arange(count) / max(count, 1)
     return Moments(drawn, (drawn + clocks) / max(epochs, 1), start)

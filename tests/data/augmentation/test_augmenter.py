@@ -13,7 +13,7 @@ from deepspeech_training.config import FEATURE_BACKENDS, DataConfig, FeatureConf
 from deepspeech_training.data.augmentation.augmenter import MATRIX_OPERATIONS, SAMPLE_OPERATIONS, Augmenter, Moment
 from deepspeech_training.data.augmentation.moments import moments_of
 from deepspeech_training.data.augmentation.noise import NoiseSource, find_recordings
-from deepspeech_training.data.order import epoch_order
+from deepspeech_training.data.order import epoch_batches
 from deepspeech_training.errors import DataError, FlagError
 
 FEATURES = FeatureConfig()
@@ -199,12 +199,20 @@ def test_what_the_cache_knows_features_by(recordings: Path) -> None:
     assert len({*keys, still.key(content, NOW._replace(number=8), 1)}) == 4
 
 
-def test_clocks_go_from_the_start_to_the_end_of_training() -> None:
-    data = DataConfig(train_batch_size=2, shuffle_batches=True)
+@pytest.mark.parametrize(
+    'data',
+    [
+        DataConfig(train_batch_size=2, shuffle_batches=True),
+        DataConfig(train_batch_size=4, shuffle_batches=True, bucket_batches=True),
+    ],
+    ids=['batches', 'buckets'],
+)
+def test_clocks_go_from_the_start_to_the_end_of_training(data: DataConfig) -> None:
+    frames = np.arange(10) // 3
     clocks = []
     for epoch in range(3):
-        moments = moments_of(epoch, 3, 10, data, 5, start=100)
-        order = epoch_order(10, 2, epoch, data, 5) + 100
+        moments = moments_of(epoch, 3, frames, data, 5, start=100)
+        order = epoch_batches(frames, data, epoch, 5).rows + 100
         clocks += moments.clocks_at(order).tolist()
         assert moments.epoch == epoch
     np.testing.assert_allclose(clocks, np.arange(30) / 30)
@@ -212,7 +220,7 @@ def test_clocks_go_from_the_start_to_the_end_of_training() -> None:
 
 def test_with_a_cache_they_stand_still() -> None:
     data = DataConfig(feature_cache='cache', cache_for_epochs=2)
-    found = [moments_of(epoch, 4, 5, data, 5) for epoch in range(4)]
+    found = [moments_of(epoch, 4, np.zeros(5, np.int64), data, 5) for epoch in range(4)]
     assert [each.epoch for each in found] == [0, 0, 2, 2]
     np.testing.assert_array_equal(found[0].clocks, found[1].clocks)
     np.testing.assert_allclose(found[3].clocks, (2 + np.arange(5) / 5) / 4)
