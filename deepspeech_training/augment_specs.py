@@ -104,7 +104,7 @@ OPERATIONS: dict[str, Operation] = {
     'codec': Operation(('sample',), {'bitrate': ('3200', Limits(500, 512000, whole=True))}),
     'volume': Operation(('sample',), {'dbfs': ('3.0103', Limits(-200, 3.0103))}),
     'pitch': Operation(('spectrogram',), {'pitch': ('1.075~0.125', Limits(0.1, 10))}),
-    'tempo': Operation(('spectrogram',), {'factor': ('1.1~0.1', Limits(0.1, 10))}),
+    'tempo': Operation(('spectrogram',), {'factor': ('1.1', Limits(0.1, 10))}),
     'warp': Operation(
         ('spectrogram',),
         {'nt': ('1', COUNT), 'nf': ('1', COUNT), 'wt': ('0.1', Limits(0, 10)), 'wf': ('0', Limits(0, 10))},
