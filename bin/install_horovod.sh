@@ -26,6 +26,9 @@ REBUILD=false
 say() { printf 'install_horovod: %s\n' "$*" >&2; }
 die() { say "error: $*"; exit 2; }
 
+# shellcheck source=bin/build_tools.sh
+source "$ROOT/bin/build_tools.sh"
+
 usage() { sed -n '2,/^set /{/^set /d;s/^# \{0,1\}//;p;}' "${BASH_SOURCE[0]}"; }
 
 parse_arguments() {
@@ -97,32 +100,13 @@ choose_transports() {
   fi
 }
 
-header_is_missing() { ! printf '#include <%s>\n' "$1" | "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1; }
-
 # Compiler, CMake and the two headers that TensorFlow's own headers include and its wheel does not have.
 require_build_tools() {
   local packages=()
-  if ! command -v "${CXX:-g++}" >/dev/null; then
-    packages+=(g++)
-  fi
-  command -v make >/dev/null || packages+=(make)
-  command -v cmake >/dev/null || packages+=(cmake)
+  add_compiler_packages
   header_is_missing highwayhash/sip_hash.h && packages+=(libhighwayhash-dev)
   header_is_missing farmhash.h && packages+=(libfarmhash-dev)
-  [ ${#packages[@]} -gt 0 ] || return 0
-  command -v apt-get >/dev/null ||
-    die "missing, by Debian's names: ${packages[*]}. Install them with this system's package manager and run this again."
-  [ "$(id -u)" = 0 ] ||
-    die "missing: ${packages[*]}. Run 'sudo apt-get install ${packages[*]}', then this again."
-  say "installing ${packages[*]} with apt-get"
-  apt_install "${packages[@]}" ||
-    die "apt-get could not install ${packages[*]}: its words are above."
-}
-
-apt_install() {
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get install -qq -y --no-install-recommends "$@" </dev/null >&2 ||
-    { apt-get update -qq </dev/null >&2 && apt-get install -qq -y --no-install-recommends "$@" </dev/null >&2; }
+  install_packages "${packages[@]}"
 }
 
 build_jobs() {

@@ -66,17 +66,6 @@ choose_tensorflow() {
   case $TENSORFLOW in cpu|cuda) ;; *) die "TENSORFLOW=$TENSORFLOW is neither cpu nor cuda" ;; esac
 }
 
-# KenLM is built from its source.
-ensure_compiler() {
-  ! command -v c++ >/dev/null && ! command -v g++ >/dev/null || return 0
-  command -v apt-get >/dev/null || die 'there is no C++ compiler, which the tests need; install one'
-  [ "$(id -u)" = 0 ] || die "there is no C++ compiler, which the tests need: sudo apt-get install g++, then run this again"
-  say 'Installing g++ with apt-get'
-  export DEBIAN_FRONTEND=noninteractive
-  apt-get install -qq -y g++ </dev/null >&2 || { apt-get update -qq </dev/null >&2 && apt-get install -qq -y g++ </dev/null >&2; } ||
-    die 'apt-get could not install g++: its words are above'
-}
-
 # What an installation depends on, as one line.
 fingerprint() {
   printf '%s %s %s\n' "$1" "$TENSORFLOW" "$(cat setup.py requirements/*.txt | sha256sum | cut -d ' ' -f 1)"
@@ -99,7 +88,10 @@ main() {
     "$PYTHON" -m venv --clear "$VENV"
   fi
   rm -f "$stamp"
-  [ "$extra" != dev ] || ensure_compiler
+  if [ "$extra" = dev ] && ! command -v c++ >/dev/null && ! command -v g++ >/dev/null; then
+    source bin/build_tools.sh
+    install_packages g++  # KenLM is built from its source
+  fi
   say "Installing TensorFlow for $TENSORFLOW and the trainer ($extra) into $VENV: a minute or some, most of it for the download"
   if [ "$TENSORFLOW" = cuda ]; then  # the two packages have the same files
     "$python" -m pip uninstall -q -y tensorflow-cpu 2>/dev/null || true

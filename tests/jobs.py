@@ -39,8 +39,19 @@ def run_job(
     timeout: float = 300,
 ) -> subprocess.CompletedProcess[str]:
     """Runs `command` in `ranks` processes to the end."""
+    return run_alone(job_command(ranks, command), folder=folder, environment=environment, timeout=timeout)
+
+
+def run_alone(
+    command: Sequence[str],
+    *,
+    folder: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+    timeout: float = 300,
+) -> subprocess.CompletedProcess[str]:
+    """Runs `command` to the end, in the environment that the processes of a job have."""
     return subprocess.run(
-        job_command(ranks, command),
+        command,
         capture_output=True,
         text=True,
         timeout=timeout,

@@ -34,9 +34,7 @@ class Decoder(Protocol):
 
 def make_decoder(alphabet: Alphabet, beam_width: int, scorer: Scorer | None = None) -> Decoder:
     """A decoder of this width; 1 without a scorer is the best path."""
-    if beam_width == 1 and scorer is None:
-        return GreedyDecoder(alphabet)
-    return BeamSearchDecoder(alphabet, SearchOptions(beam_width), scorer)
+    return _make(alphabet, SearchOptions(beam_width), scorer)
 
 
 def decoder_for(decoding: DecodingConfig, alphabet: Alphabet) -> Decoder:
@@ -47,10 +45,13 @@ def decoder_for(decoding: DecodingConfig, alphabet: Alphabet) -> Decoder:
             decoding.scorer_path, decoding.lm_alpha, decoding.lm_beta, hot_words=dict(decoding.hot_words)
         )
         scorer = Scorer(options, alphabet)
-    elif decoding.beam_width == 1:
+    return _make(alphabet, SearchOptions(decoding.beam_width, decoding.cutoff_prob, decoding.cutoff_top_n), scorer)
+
+
+def _make(alphabet: Alphabet, options: SearchOptions, scorer: Scorer | None) -> Decoder:
+    if options.width == 1 and scorer is None:
         return GreedyDecoder(alphabet)
-    options_of_search = SearchOptions(decoding.beam_width, decoding.cutoff_prob, decoding.cutoff_top_n)
-    return BeamSearchDecoder(alphabet, options_of_search, scorer)
+    return BeamSearchDecoder(alphabet, options, scorer)
 
 
 class GreedyDecoder:

@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from deepspeech_training.decoding.lexicon import Lexicon
+from deepspeech_training.decoding.vocabulary import named_words
 from deepspeech_training.errors import ScorerError
 
 MAGIC = 0x54524945
@@ -101,15 +102,13 @@ def _place_of_lexicon(content: mmap.mmap) -> int:
 
 
 def _vocabulary(path: str, content: mmap.mmap) -> tuple[str, ...]:
-    """The words at the end of a KenLM binary, each followed by a zero byte, the unknown one first."""
-    place = content.rfind(b'<unk>\0')
-    if place < 0:
+    named = named_words(content)
+    if named is None:
         raise ScorerError(
             f'--scorer_path={path}: is a KenLM binary without the words of its model, or a .scorer that is cut off; '
             'give a .scorer, the ARPA file, or a binary with its words'
         )
-    words = content[place:].split(b'\0')[1:-1]
-    return tuple(word.decode(errors='replace') for word in words if word and not word.startswith(b'<'))
+    return named[1]
 
 
 def _read_automaton(content: mmap.mmap, place: int) -> Automaton:

@@ -14,7 +14,7 @@ from typing import BinaryIO
 
 from deepspeech_training.decoding.lexicon_file import automaton_bytes, minimal_automaton
 from deepspeech_training.decoding.scorer_file import FST_MAGIC, HEADER, KENLM_MAGIC, MAGIC, VERSION, Automaton
-from deepspeech_training.decoding.vocabulary import PARAMETERS, murmur_hash, vocabulary_hashes
+from deepspeech_training.decoding.vocabulary import PARAMETERS, murmur_hash, named_words, vocabulary_hashes
 from deepspeech_training.errors import ScorerError
 from deepspeech_training.text.alphabet import Alphabet
 
@@ -61,11 +61,10 @@ def read_language_model(path: str) -> LanguageModel:
 def _search_end(path: str, content: mmap.mmap) -> tuple[int, tuple[str, ...] | None]:
     """Where KenLM's tables end, and the names of words behind them."""
     if content[HAS_WORDS]:
-        place = content.rfind(b'<unk>\0')  # the first word
-        if place < 0:
+        named = named_words(content)
+        if named is None:
             raise ScorerError(f'--lm={path}: is cut off, the words at its end are missing; copy or make it anew')
-        words = content[place:].decode(errors='replace').split('\0')[1:-1]
-        return place, tuple(word for word in words if word and not word.startswith('<'))
+        return named
     place = content.rfind(struct.pack('<II', MAGIC, VERSION))
     if place >= 0 and content[place + HEADER.size :][:4] == struct.pack('<I', FST_MAGIC):
         return place, None

@@ -23,6 +23,18 @@ def vocabulary_hashes(content: mmap.mmap) -> npt.NDArray[np.uint64] | None:
     return np.frombuffer(content, '<u8', count, position + 8).copy()  # the file is closed soon
 
 
+def named_words(content: mmap.mmap) -> tuple[int, tuple[str, ...]] | None:
+    """Where the names of the words begin, at the end of the file, and the names; None where there are none.
+
+    Each is followed by a zero byte, the unknown word comes first. Those in angle brackets are left out.
+    """
+    place = content.rfind(b'<unk>\0')
+    if place < 0:
+        return None
+    words = content[place:].decode(errors='replace').split('\0')[1:-1]
+    return place, tuple(word for word in words if word and not word.startswith('<'))
+
+
 def murmur_hash(key: bytes) -> int:
     """MurmurHash64A (Appleby) with seed 0, which is KenLM's for words."""
     factor, mask = 0xC6A4A7935BD1E995, 2**64 - 1

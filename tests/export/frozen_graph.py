@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -45,17 +45,31 @@ class FrozenGraph:
         """`[frames, n_output]` for `[frames, 26]`, in chunks of `n_steps` with carried state, as clients do it."""
         n_steps = int(self.tensor('input_node').shape[1])
         n_hidden = int(self.tensor('previous_state_c').shape[1])
-        windows = context_windows(mfccs)
-        c = h = np.zeros([1, n_hidden], np.float32)
-        chunks = []
-        for start in range(0, len(windows), n_steps):
-            chunk = windows[start : start + n_steps]
-            padded = np.zeros([1, n_steps, *windows.shape[1:]], np.float32)
-            padded[0, : len(chunk)] = chunk
-            feed = {'input_node': padded, 'input_lengths': [len(chunk)], 'previous_state_c': c, 'previous_state_h': h}
+
+        def compute(chunk: Array, frames: int, c: Array, h: Array) -> list[np.ndarray]:
+            feed = {'input_node': chunk, 'input_lengths': [frames], 'previous_state_c': c, 'previous_state_h': h}
             probabilities, c, h = self.run(['logits', 'new_state_c', 'new_state_h'], feed)
-            chunks.append(probabilities[: len(chunk), 0])
-        return np.concatenate(chunks)
+            return [probabilities[:, 0], c, h]
+
+        return in_chunks(mfccs, n_steps, n_hidden, compute)
+
+
+def in_chunks(mfccs: Array, n_steps: int, n_hidden: int, compute: Callable[..., list[np.ndarray]]) -> Array:
+    """`[frames, n_output]` for `[frames, 26]`, by `compute` from chunk to chunk.
+
+    It is given windows `[1, n_steps, 19, 26]`, how many of them are frames, and the state, and returns probabilities
+    `[n_steps, n_output]` and the next state.
+    """
+    windows = context_windows(mfccs)
+    c = h = np.zeros([1, n_hidden], np.float32)
+    chunks = []
+    for start in range(0, len(windows), n_steps):
+        chunk = windows[start : start + n_steps]
+        padded = np.zeros([1, n_steps, *windows.shape[1:]], np.float32)
+        padded[0, : len(chunk)] = chunk
+        probabilities, c, h = compute(padded, len(chunk), c, h)
+        chunks.append(probabilities[: len(chunk)])
+    return np.concatenate(chunks)
 
 
 def context_windows(mfccs: Array) -> Array:

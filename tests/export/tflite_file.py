@@ -12,7 +12,7 @@ import tensorflow as tf
 from tensorflow.lite.tools.flatbuffer_utils import convert_bytearray_to_object
 
 from deepspeech_training.export.tflite_for_clients import Model
-from tests.export.frozen_graph import context_windows
+from tests.export.frozen_graph import in_chunks
 
 Array = npt.NDArray[np.float32]
 
@@ -43,14 +43,9 @@ class TFLiteFile:
         """`[frames, n_output]` for `[frames, 26]`, in chunks of `n_steps` with carried state, as clients do it."""
         n_steps = int(self.inputs['input_node']['shape'][1])
         n_hidden = int(self.inputs['previous_state_c']['shape'][1])
-        windows = context_windows(mfccs)
-        c = h = np.zeros([1, n_hidden], np.float32)
-        chunks = []
-        for start in range(0, len(windows), n_steps):
-            chunk = windows[start : start + n_steps]
-            padded = np.zeros([1, n_steps, *windows.shape[1:]], np.float32)
-            padded[0, : len(chunk)] = chunk
-            feed = {'input_node': padded, 'previous_state_c': c, 'previous_state_h': h}
-            probabilities, c, h = self.run(['logits', 'new_state_c', 'new_state_h'], feed)
-            chunks.append(probabilities[: len(chunk)])
-        return np.concatenate(chunks)
+
+        def compute(chunk: Array, _frames: int, c: Array, h: Array) -> list[np.ndarray]:
+            feed = {'input_node': chunk, 'previous_state_c': c, 'previous_state_h': h}
+            return self.run(['logits', 'new_state_c', 'new_state_h'], feed)
+
+        return in_chunks(mfccs, n_steps, n_hidden, compute)

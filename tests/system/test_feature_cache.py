@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from tests.jobs import job_environment, lines_of, needs_horovod, run_job
+from tests.jobs import job_environment, lines_of, needs_horovod, run_alone, run_job
 from tests.toy import write_alphabet, write_corpus
 
 PROGRAM = str(Path(__file__).parents[2] / 'DeepSpeech.py')
@@ -63,15 +63,7 @@ def homes(folder: Path) -> dict[str, str]:
 
 def run(folder: Path, name: str, *flags: str) -> str:
     """Runs to the end; returns what was said."""
-    done = subprocess.run(
-        program(name, *flags),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=folder,
-        env=job_environment(homes(folder)),
-    )
+    done = run_alone(program(name, *flags), folder=folder, environment=homes(folder))
     assert done.returncode == 0, done.stderr
     return done.stderr
 

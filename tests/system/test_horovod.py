@@ -19,7 +19,7 @@ import pytest
 import tensorflow as tf
 
 from tests.helpers import scalars
-from tests.jobs import job_command, job_environment, lines_of, needs_horovod, processes_with, run_job
+from tests.jobs import job_command, job_environment, lines_of, needs_horovod, processes_with, run_alone, run_job
 from tests.toy import random_texts, write_alphabet, write_corpus
 
 PROGRAM = str(Path(__file__).parents[2] / 'DeepSpeech.py')
@@ -65,15 +65,8 @@ def job(folder: Path, checkpoints: str, *flags: str) -> subprocess.CompletedProc
 
 def alone(folder: Path, checkpoints: str, *flags: str) -> subprocess.CompletedProcess[str]:
     """One process with two towers and the learning rate of two ranks."""
-    result = subprocess.run(
-        program(folder, checkpoints, '--cpu_towers=2', '--learning_rate=0.002', *flags),
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-        cwd=folder,
-        env=job_environment(homes(folder)),
-    )
+    command = program(folder, checkpoints, '--cpu_towers=2', '--learning_rate=0.002', *flags)
+    result = run_alone(command, folder=folder, environment=homes(folder))
     assert result.returncode == 0, result.stderr
     return result
 
