@@ -75,13 +75,16 @@ def mfccs_of_reference_spectrogram(
 
 def _emphasized(
     samples: npt.NDArray[np.float32], features: FeatureConfig, before: float = 0.0
-) -> npt.NDArray[np.float32]:
-    """What the whole windows in `samples` use of them, at the scale of 16 bits, after pre-emphasis."""
+) -> npt.NDArray[np.float64]:
+    """What the whole windows in `samples` use of them, at the scale of 16 bits, after pre-emphasis.
+
+    In double precision, as the package computes samples of 16 bits: where a filter's band is nearly empty, a float32
+    FFT's rounding, which depends on how many frames it is given at once, shows in the logarithm.
+    """
     used = features.window_samples + (features.frames(len(samples)) - 1) * features.step_samples
-    scaled = samples[:used] * np.float32(INT16_SCALE)
-    scaled[1:] -= np.float32(PREEMPHASIS) * scaled[:-1]
-    scaled[0] -= np.float32(PREEMPHASIS * INT16_SCALE * before)
-    return scaled
+    scaled = samples[:used].astype(np.float64) * INT16_SCALE
+    previous = np.concatenate([[before * INT16_SCALE], scaled[:-1]])
+    return np.asarray(scaled - PREEMPHASIS * previous)
 
 
 def _fft_size(features: FeatureConfig) -> int:

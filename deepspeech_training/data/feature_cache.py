@@ -34,7 +34,7 @@ from deepspeech_training.data.contents import HASH_SIZE, ContentMemory
 from deepspeech_training.data.journal import CHECKSUM, KEY, Descriptor, Journal, RowIndex, append_whole
 from deepspeech_training.data.remembered import write_whole
 
-FEATURE_VERSION = 1
+FEATURE_VERSION = 2
 """To be raised when the same audio and settings give other features; `tests/data/test_feature_cache.py` tells."""
 FORMAT_VERSION = 1  # of the files
 
