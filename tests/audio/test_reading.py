@@ -295,7 +295,7 @@ def test_bytes_that_are_no_file_of_their_own(tmp_path: Path, options: dict[str, 
     from_content = read_both(path, path.read_bytes())
 
     for one, other in zip(from_file, from_content, strict=True):
-        np.testing.assert_array_equal(one, other)  # type: ignore[arg-type]
+        np.testing.assert_array_equal(one, other)
 
 
 @pytest.mark.parametrize('buffer_size', [0, 1, 10**9])
