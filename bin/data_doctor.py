@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from deepspeech_training import log
+from deepspeech_training import log, storage
 from deepspeech_training.config import UNICODE_NORMALIZATIONS, FeatureConfig
 from deepspeech_training.data.remembered import write_whole
 from deepspeech_training.doctor.examination import Examination, examine, read_sets
@@ -58,7 +58,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     add = parser.add_argument
     settings = Settings()
-    add('data_set', nargs='+', help='CSV files, usually train, dev and test together')
+    add(
+        'data_set', nargs='+', help='CSV files, JSON lines, tar files or sample databases; train, dev and test together'
+    )
     add('--alphabet_config_path', default='', metavar='FILE', help="the model's alphabet; without, all characters are")
     add('--unicode_normalization', choices=UNICODE_NORMALIZATIONS, default='NFC', help='as of DeepSpeech.py (NFC)')
     add('--audio_sample_rate', type=int, default=FeatureConfig.sample_rate, help="the model's, Hz (%(default)s)")
@@ -131,6 +133,8 @@ def check_output(name: str, path: str, args: argparse.Namespace) -> None:
     inputs = [*args.data_set, args.alphabet_config_path]
     if os.path.realpath(path) in map(os.path.realpath, filter(None, inputs)):
         raise FlagError(f'--{name}={path}: would replace an input; name another file')
+    if storage.is_remote(path) and name == 'fix':
+        return
     folder = os.path.dirname(path) or '.'
     if name == 'fix' and not os.path.lexists(folder) and args.fix[0].endswith('/'):
         make_folder(folder)

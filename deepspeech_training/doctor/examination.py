@@ -13,10 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from deepspeech_training import log
-from deepspeech_training.data.manifest import Problem, Sample, read_csv
+from deepspeech_training.data.formats import read_data_set
+from deepspeech_training.data.manifest import Problem, Sample
+from deepspeech_training.data.remembered import memory_folder
+from deepspeech_training.data.sources import load_source
 from deepspeech_training.doctor.kinds import Finding
 from deepspeech_training.doctor.listening import Recording, listen
-from deepspeech_training.doctor.tables import read_speakers
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import normalize
 from deepspeech_training.workers import share_out
@@ -49,7 +51,6 @@ class DataSet:
     problems: list[Problem]  # of rows that cannot be read
     measured: npt.NDArray[np.void]  # MEASURED [samples]
     other_form: list[int]  # rows whose transcripts were in another Unicode normal form
-    speakers: dict[int, str]  # by row; empty where they are not known
 
     @property
     def heard(self) -> npt.NDArray[np.bool_]:
@@ -68,15 +69,13 @@ class Examination:
 
     def add(self, kind: str, number: int, row: int, message: str) -> None:
         """Something about a row of the set with this number; `row` -1: about the set."""
-        if row < 0:
-            self.findings.append(Finding(kind, number, -1, 0, '', message))
-        else:
-            sample = self.sets[number].samples[row]
-            self.findings.append(Finding(kind, number, row, sample.line, sample.path, message))
+        each = self.sets[number]
+        problem = Problem(each.path, 0, '', message) if row < 0 else each.samples[row].problem(message)
+        self.findings.append(Finding(kind, number, row, problem))
 
     def place(self, number: int, row: int) -> str:
         """A row as messages name it: 'train.csv:12'."""
-        return f'{self.sets[number].path}:{self.sets[number].samples[row].line}'
+        return self.sets[number].samples[row].place
 
 
 def read_sets(paths: Sequence[str], form: str) -> list[DataSet]:
@@ -96,16 +95,14 @@ def read_sets(paths: Sequence[str], form: str) -> list[DataSet]:
 
 
 def _read_set(path: str, form: str) -> DataSet:
-    samples, problems = read_csv(path)
-    speakers = read_speakers(path)
+    samples, problems = read_data_set(path, folder=memory_folder(''))
     other_form = []
     for row, sample in enumerate(samples):
         transcript = normalize(sample.transcript, form)
         if transcript != sample.transcript:
             other_form.append(row)
             samples[row] = replace(sample, transcript=transcript)
-    by_row = {row: speakers[sample.line] for row, sample in enumerate(samples) if speakers.get(sample.line)}
-    return DataSet(path, samples, problems, np.zeros(len(samples), MEASURED), other_form, by_row)
+    return DataSet(path, samples, problems, np.zeros(len(samples), MEASURED), other_form)
 
 
 def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Examination:
@@ -117,7 +114,7 @@ def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Exam
     formats: dict[str, int] = {}
     for number, each in enumerate(sets):
         for problem in each.problems:
-            examination.findings.append(Finding('row', number, -1, problem.line, problem.path, problem.message))
+            examination.findings.append(Finding('row', number, -1, problem))
     total = sum(len(each.samples) for each in sets)
     processes = min(processes, -(-total // ROWS_A_TASK))
     rows = ((number, row) for number, each in enumerate(sets) for row in range(len(each.samples)))
@@ -141,6 +138,8 @@ def listen_to_all(samples: Sequence[Sample]) -> list[Recording | str]:
 
 def _listen_to(sample: Sample) -> Recording | str:
     try:
+        if sample.source is not None:
+            return listen(sample.path, load_source(sample.path, sample.source))
         status = os.stat(sample.path)
         if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
             return 'is not a file'

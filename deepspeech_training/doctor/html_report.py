@@ -93,7 +93,8 @@ def _findings(report: Report, shown: int) -> Iterator[str]:
         yield f'<details{" open" if len(findings) <= shown else ""}><summary>'
         yield f'<span class="{about.severity}">{about.severity}</span> {escape(about.title)}: {len(findings):,}'
         yield f'</summary><p>{escape(about.advice)}</p>'
-        rows = [(report.sets[each.set].path, each.line or '', each.path, each.message) for each in findings[:shown]]
+        problems = [each.problem for each in findings[:shown]]
+        rows = [(each.csv, each.line or '', each.path, each.message) for each in problems]
         yield from _table(('set', 'line', 'audio', 'what'), rows)
         if len(findings) > shown:
             yield f'<p>and {len(findings) - shown:,} more</p>'

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from deepspeech_training.data.manifest import Problem
+
 ERROR, WARNING, NOTE = 'error', 'warning', 'note'
 SEVERITIES = (ERROR, WARNING, NOTE)
 """An error: the row cannot be used, or spoils what is measured. A warning: probably a mistake. A note: good to know."""
@@ -79,10 +81,11 @@ class Finding(NamedTuple):
     kind: str
     set: int  # which of the data sets
     row: int  # position among the samples; -1: not of one of them
-    line: int  # of the file, from 1; 0: the whole set
-    path: str  # of the audio file; '' where there is none
-    message: str
+    problem: Problem  # where, and what; line 0 stands for the whole set
 
     @property
     def severity(self) -> str:
         return KINDS[self.kind].severity
+
+    def __str__(self) -> str:
+        return str(self.problem) if self.problem.line else f'{self.problem.csv}: {self.problem.message}'

@@ -89,7 +89,7 @@ def find_same_texts(examination: Examination) -> None:
 
 def speakers_of(examination: Examination) -> list[Counter[str]]:
     """How many rows each speaker has, by data set; empty where they are not known."""
-    return [Counter(each.speakers.values()) for each in examination.sets]
+    return [Counter(sample.speaker for sample in each.samples if sample.speaker) for each in examination.sets]
 
 
 def find_same_speakers(examination: Examination, speakers: Sequence[Counter[str]]) -> None:

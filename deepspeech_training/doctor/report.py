@@ -90,7 +90,7 @@ def diagnose(examination: Examination, alphabet: Alphabet | None, settings: Sett
     kinds = list(KINDS)
     findings = sorted(
         examination.findings,
-        key=lambda each: (SEVERITIES.index(each.severity), kinds.index(each.kind), each.set, each.line),
+        key=lambda each: (SEVERITIES.index(each.severity), kinds.index(each.kind), each.set, each.problem.line),
     )
     sets = []
     for number, each in enumerate(examination.sets):
@@ -117,10 +117,10 @@ def as_json(report: Report) -> str:
         {
             'kind': finding.kind,
             'severity': finding.severity,
-            'set': report.sets[finding.set].path,
-            'line': finding.line or None,
-            'audio': finding.path or None,
-            'message': finding.message,
+            'set': finding.problem.csv,
+            'line': finding.problem.line or None,
+            'audio': finding.problem.path or None,
+            'message': finding.problem.message,
         }
         for finding in report.findings
     ]

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from deepspeech_training.data.checks import audio_problem
+from deepspeech_training.data.manifest import SIZE_COLUMN
 from deepspeech_training.data.remembered import AudioFacts
 from deepspeech_training.doctor.examination import DataSet, Examination
 from deepspeech_training.doctor.settings import Settings
@@ -87,12 +88,11 @@ def _find_silence(
 def _find_others(
     examination: Examination, number: int, each: DataSet, good: npt.NDArray[np.bool_], settings: Settings
 ) -> None:
-    for row in np.flatnonzero(good & (each.measured['seconds'] > settings.long_seconds)):
-        examination.add('long', number, int(row), f'is {each.measured["seconds"][row]:.1f} s long')
-    said = np.fromiter((sample.size for sample in each.samples), np.int64, len(each.samples))
-    for row in np.flatnonzero(each.heard & (said != each.measured['size'])):
-        message = f'has {each.measured["size"][row]} bytes; wav_filesize is {said[row]}'
-        examination.add('size', number, int(row), message)
+    for row in np.flatnonzero(good & (each.measured['seconds'] > settings.long_seconds)).tolist():
+        examination.add('long', number, row, f'is {each.measured["seconds"][row]:.1f} s long')
+    for row, (sample, size) in enumerate(zip(each.samples, each.measured['size'].tolist(), strict=True)):
+        if each.heard[row] and sample.source is None and sample.size != size:
+            examination.add('size', number, row, f'has {size} bytes; {SIZE_COLUMN} is {sample.size}')
     rates, counts = np.unique(each.measured['sample_rate'][each.heard], return_counts=True)
     if len(rates) > 1:
         listed = ', '.join(f'{rate} Hz ({count})' for rate, count in zip(rates, counts, strict=True))

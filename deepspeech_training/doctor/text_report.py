@@ -85,11 +85,7 @@ def _finding_lines(report: Report, shown: int) -> Iterator[str]:
         findings = list(group)
         about = KINDS[kind]
         yield f'{about.severity.upper()} {kind}: {about.title}: {len(findings):,}. {about.advice}'
-        for finding in findings[:shown]:
-            path = report.sets[finding.set].path
-            place = f'{path}:{finding.line}' if finding.line else path
-            audio = f'{finding.path}: ' if finding.path else ''
-            yield f'  {place}: {audio}{finding.message}'
+        yield from (f'  {finding}' for finding in findings[:shown])
         if len(findings) > shown:
             yield f'  and {len(findings) - shown:,} more'
         yield ''

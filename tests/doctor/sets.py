@@ -67,4 +67,4 @@ def examined(*paths: Path, alphabet: Alphabet | None = ALPHABET) -> tuple[Examin
 def found(*paths: Path, alphabet: Alphabet | None = ALPHABET) -> list[tuple[str, str, int]]:
     """Kind, name of the set and line of each finding."""
     _, report = examined(*paths, alphabet=alphabet)
-    return [(each.kind, Path(report.sets[each.set].path).name, each.line) for each in report.findings]
+    return [(each.kind, Path(report.sets[each.set].path).name, each.problem.line) for each in report.findings]

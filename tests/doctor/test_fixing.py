@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from deepspeech_training.data.formats import write_data_set
 from deepspeech_training.doctor.fixing import fixed_paths, write_fixed
 from deepspeech_training.errors import DataError, FlagError
 from tests.doctor.sets import examined, found, sound_set, speech, table, wav
@@ -82,6 +83,25 @@ def test_a_row_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
     assert [row['line'] for row in rows_of(Path(fixed.list_path))] == ['5']
 
 
+@pytest.mark.parametrize('suffix', ['.jsonl', '.sdb', '.tar'])
+def test_other_formats_can_be_read_and_written(tmp_path: Path, suffix: str) -> None:
+    source, other, output = sick_set(tmp_path), tmp_path / f'all{suffix}', tmp_path / f'usable{suffix}'
+    examination, _ = examined(source)
+    write_data_set(str(other), [sample for sample in examination.sets[0].samples if 'missing' not in sample.path])
+    assert [(kind, line) for kind, _, line in found(other)] == [
+        ('clipping', 5),
+        ('spaces', 4),
+    ]
+    examination, report = examined(other)
+    place = f'{other}:5' if suffix == '.jsonl' else f'{other}: '
+    assert str(report.findings[0]).startswith(place)
+    fixed = write_fixed(examination, 0, str(output), strict=True)
+    assert (fixed.kept, fixed.dropped, fixed.mended) == (5, 1, 1)
+    assert found(output) == []
+    assert examined(output)[1].sets[0].speakers == dict.fromkeys('abceg', 1)
+    assert Path(fixed.list_path).name == 'usable.dropped.csv'
+
+
 def test_nothing_left_is_an_error_that_keeps_what_is_there(tmp_path: Path) -> None:
     source = table(tmp_path / 'train.csv', [('missing.wav', 'a')])
     (tmp_path / 'out.csv').write_text('mine')
@@ -108,6 +128,8 @@ def test_where_each_set_goes(tmp_path: Path) -> None:
         (['in/'], ['in/a.csv', 'in/b.csv'], 'would replace an input'),
         (['b.csv', 'a.csv'], ['a.csv', 'b.csv'], 'would replace an input'),
         (['out/'], ['in/a.csv', 'on/a.csv'], 'two data sets would go there'),
+        (['out/'], ['in/a-*.tar'], 'means several files'),
+        (['out.txt'], ['a.csv'], 'its suffix names no format'),
     ],
 )
 def test_where_it_cannot_go(targets: list[str], inputs: list[str], message: str) -> None:

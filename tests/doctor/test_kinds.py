@@ -53,8 +53,8 @@ def test_audio_that_cannot_be_used(tmp_path: Path, damage: str) -> None:
     path = table(tmp_path / 'train.csv', rows)
     do(tmp_path / rows[1][0])
     _, report = examined(path)
-    assert [(each.kind, each.line) for each in report.findings if each.kind != 'size'] == [('audio', 3)]
-    assert message in report.findings[0].message
+    assert [(each.kind, each.problem.line) for each in report.findings if each.kind != 'size'] == [('audio', 3)]
+    assert message in report.findings[0].problem.message
     assert (report.sets[0].rows, report.sets[0].usable) == (3, 2)
 
 
@@ -119,7 +119,7 @@ def test_several_sample_rates(tmp_path: Path) -> None:
     wav(tmp_path / 'other.wav', speech(7, rate=8000), 8000)
     _, report = examined(table(tmp_path / 'train.csv', rows))
     assert [each.kind for each in report.findings] == ['rates']
-    assert report.findings[0].message == 'has recordings of 8000 Hz (1), 16000 Hz (3)'
+    assert report.findings[0].problem.message == 'has recordings of 8000 Hz (1), 16000 Hz (3)'
 
 
 def test_other_sizes(tmp_path: Path) -> None:
@@ -173,7 +173,7 @@ def test_capitals_beside_small_letters(tmp_path: Path) -> None:
     rows[1] = (rows[1][0], 'Hello')
     _, report = examined(table(tmp_path / 'b.csv', rows), alphabet=None)
     assert [each.kind for each in report.findings] == ['case']
-    assert report.findings[0].message == '1 of its transcripts have capitals, 3 have small letters'
+    assert report.findings[0].problem.message == '1 of its transcripts have capitals, 3 have small letters'
 
 
 @pytest.mark.parametrize(('kind', 'seconds'), [('fast', 0.3), ('slow', 5)])
@@ -189,7 +189,7 @@ def test_a_row_that_cannot_be_read(tmp_path: Path) -> None:
     with path.open('a', encoding='utf-8') as file:
         file.write('train/0.wav,12\n')
     _, report = examined(path)
-    assert [(each.kind, each.line) for each in report.findings] == [('row', 5)]
+    assert [(each.kind, each.problem.line) for each in report.findings] == [('row', 5)]
     assert (report.sets[0].rows, report.sets[0].usable) == (4, 3)
 
 
@@ -205,8 +205,8 @@ def test_the_same_audio_in_one_set(tmp_path: Path) -> None:
     rows += [('a.wav', 'hello'), ('b.flac', 'hello'), ('c.wav', 'hello')]
     path = table(tmp_path / 'train.csv', rows)
     _, report = examined(path)
-    assert [(each.kind, each.line) for each in report.findings] == [('duplicate', 6), ('duplicate', 7)]
-    assert report.findings[0].message == f'the same audio and transcript as {path}:5'
+    assert [(each.kind, each.problem.line) for each in report.findings] == [('duplicate', 6), ('duplicate', 7)]
+    assert report.findings[0].problem.message == f'the same audio and transcript as {path}:5'
 
 
 def test_the_same_audio_in_several_sets(tmp_path: Path) -> None:
@@ -219,7 +219,7 @@ def test_the_same_audio_in_several_sets(tmp_path: Path) -> None:
         table(tmp_path / 'test.csv', [('copy.wav', train[1][1])]),
     ]
     _, report = examined(*paths)
-    shared = [(each.set, each.line, each.message) for each in report.findings if each.kind == 'shared']
+    shared = [(each.set, each.problem.line, each.problem.message) for each in report.findings if each.kind == 'shared']
     message = f'the same audio and transcript as {paths[2]}:2'
     assert shared == [(0, 3, message), (1, 5, message)]
     assert [(each.kind, each.set) for each in report.findings if each.kind != 'shared'] == [
@@ -233,7 +233,7 @@ def test_the_same_audio_with_different_transcripts(tmp_path: Path) -> None:
     paths = table(tmp_path / 'train.csv', train), table(tmp_path / 'test.csv', test)
     assert found(*paths) == [('conflict', 'train.csv', 2), ('conflict', 'test.csv', 5)]
     _, report = examined(*paths)
-    assert report.findings[1].message == f"'else', and {paths[0]}:2 has the same audio with 'say one one'"
+    assert report.findings[1].problem.message == f"'else', and {paths[0]}:2 has the same audio with 'say one one'"
 
 
 def test_the_same_transcripts_in_several_sets(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_the_same_transcripts_in_several_sets(tmp_path: Path) -> None:
     paths = table(tmp_path / 'train.csv', train), table(tmp_path / 'test.csv', test)
     _, report = examined(*paths)
     assert [(each.kind, each.set) for each in report.findings] == [('text', 1)]
-    assert report.findings[0].message == f"1 of its 3 transcripts are in {paths[0]}, too, as 'say one one'"
+    assert report.findings[0].problem.message == f"1 of its 3 transcripts are in {paths[0]}, too, as 'say one one'"
 
 
 def test_speakers_in_several_sets(tmp_path: Path) -> None:
@@ -253,7 +253,7 @@ def test_speakers_in_several_sets(tmp_path: Path) -> None:
     ]
     _, report = examined(*paths)
     assert [(each.kind, each.set) for each in report.findings] == [('speaker', 1)]
-    assert report.findings[0].message == f'1 of its 2 speakers, with 1 rows, are in {paths[0]}, too: bob'
+    assert report.findings[0].problem.message == f'1 of its 2 speakers, with 1 rows, are in {paths[0]}, too: bob'
     assert report.sets[0].speakers == {'bob': 2, 'ann': 1}
 
 
