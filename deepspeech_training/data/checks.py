@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from deepspeech_training import log
-from deepspeech_training.audio.reading import resampled_length, wrong_rate
+from deepspeech_training.audio.reading import resampled_length, wrong_channel, wrong_rate
 from deepspeech_training.config import DataConfig, FeatureConfig
 from deepspeech_training.data.findings import Findings, tell_skipped
 from deepspeech_training.data.manifest import Problem, Sample, read_csv
@@ -79,6 +79,8 @@ def audio_problem(facts: AudioFacts, features: FeatureConfig) -> str:
     """Why no features can be made of an audio file; empty where they can."""
     if facts.sample_rate != features.sample_rate and not features.normalize_sample_rate:
         return wrong_rate(facts.sample_rate, features.sample_rate)
+    if features.channel > facts.channels:
+        return wrong_channel(facts.channels, features.channel)
     if not facts.frames:
         return 'the audio file has no samples'
     if not feature_frames(facts, features):
