@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'importing'),
     ('epochs', 'runtimes'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
@@ -50,6 +50,7 @@ WITHOUT_TENSORFLOW = (
         'log',
         'launch',
         'schedule',
+        'importing',
     ),
 )
 
