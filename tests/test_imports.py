@@ -22,7 +22,7 @@ LEVELS = (
     ('validation',),
     ('augment_specs',),
     ('interrupts',),
-    ('config', 'errors', 'log', 'launch'),
+    ('config', 'errors', 'log', 'launch', 'storage'),
 )
 """A room opens doors to the levels below it only, not to its neighbours."""
 
@@ -51,6 +51,7 @@ WITHOUT_TENSORFLOW = (
         'launch',
         'schedule',
         'importing',
+        'storage',
     ),
 )
 

@@ -6,7 +6,7 @@ import io
 import os
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,13 +44,15 @@ class AudioInfo:
         return self.frames / self.sample_rate
 
 
-def audio_info(path: str) -> AudioInfo:
+def audio_info(path: str, content: bytes | None = None) -> AudioInfo:
     """Length and format of an audio file, from its header; of compressed formats the last sample is read too.
+
+    With `content` that is taken for the file's bytes, and `path` only names it.
 
     Raises `DataError` for what cannot be read as audio, and for a file that ends before the length its header
     promises (an interrupted copy: the transcript would not fit it).
     """
-    with _open_audio(path) as file:
+    with _open(path, content) as file:
         info = AudioInfo(file.frames, file.samplerate, file.channels)
         if file.format in COMPRESSED_FORMATS:
             _read_last_sample(path, file)
@@ -78,7 +80,7 @@ def read_audio(
     Raises `DataError` for what cannot be read as audio, for samples that are not finite, and for another sample rate
     where `features.normalize_sample_rate` is off.
     """
-    with _open_audio(path, buffer_size) if content is None else _open_content(path, content) as file:
+    with _open(path, content, buffer_size) as file:
         rate = file.samplerate
         if rate != features.sample_rate and not features.normalize_sample_rate:
             raise DataError(f'{path}: {wrong_rate(rate, features.sample_rate)}')
@@ -116,8 +118,12 @@ def wrong_rate(rate: int, wanted: int) -> str:
     return f'its sample rate is {rate} Hz, not {wanted} Hz, and --nonormalize_sample_rate forbids to convert it'
 
 
+def _open(path: str, content: bytes | None, buffer_size: int = 0) -> AbstractContextManager[soundfile.SoundFile]:
+    return _open_file(path, buffer_size) if content is None else _open_content(path, content)
+
+
 @contextmanager
-def _open_audio(path: str, buffer_size: int = 0) -> Iterator[soundfile.SoundFile]:
+def _open_file(path: str, buffer_size: int = 0) -> Iterator[soundfile.SoundFile]:
     """An audio file, opened by descriptor: by name, libsndfile takes some suffixes for the format."""
     try:
         with open(path, 'rb', buffering=0) as raw:
