@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
 import lzma
 import os
@@ -11,7 +13,7 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, cast
 
@@ -38,14 +40,15 @@ def unpack(archive: Path, folder: Path, *, show_progress: bool = True) -> None:
     """Writes the files of an archive into `folder`; those that are there, whole, from an earlier attempt stay.
 
     Each file is written under another name (`.NAME.part`) and gets its own when it is complete. Raises `DataError` for
-    what is no archive, is damaged, or has a member that would be written outside of `folder`, and for a full disk.
+    what is no archive, is damaged, or has a member that would be written outside of `folder`, and for a full disk. Of
+    a damaged archive nothing stays: its checksum may be at its end, and tells not which file is wrong.
     """
     if not is_archive(archive):
         raise DataError(f'{archive}: is no archive that can be unpacked (zip, tar, tar.gz, tar.bz2, tar.xz, deb)')
     size = round(archive.stat().st_size / 1e6, 1)
     with (
         log.progress(f'Unpacking {archive.name} (MB)', size, show_progress) as bar,
-        _reading(archive),
+        _reading(archive, folder),
         open(archive, 'rb') as file,
     ):
         start = file.read(len(AR_MAGIC))
@@ -59,22 +62,30 @@ def unpack(archive: Path, folder: Path, *, show_progress: bool = True) -> None:
 
 
 @contextmanager
-def _reading(archive: Path) -> Iterator[None]:
+def _reading(archive: Path, folder: Path | None = None) -> Iterator[None]:
+    """`folder`: what goes where the archive is damaged."""
     try:
         yield
+        return
+    except RuntimeError as error:
+        if not isinstance(error, DAMAGED):  # zipfile's for a file with a password
+            raise DataError(f'{archive}: cannot be unpacked: {error}') from error
+        damage: Exception = error
     except DAMAGED as error:
-        raise DataError(f'{archive}: is damaged or cut off: {error}. Copy or download it again') from error
-    except RuntimeError as error:  # zipfile's for a file with a password
-        raise DataError(f'{archive}: cannot be unpacked: {error}') from error
-    except OSError as error:  # gzip's and bz2's for damage have no number
-        what = f'cannot be read: {error.strerror}' if error.errno else f'is damaged: {error}'
-        raise DataError(f'{archive}: {what}') from error
+        damage = error
+    except OSError as error:
+        if error.errno:  # gzip's and bz2's for damage have none
+            raise DataError(f'{archive}: cannot be read: {error.strerror}') from error
+        damage = error
+    if folder is not None:
+        shutil.rmtree(folder, ignore_errors=True)
+    raise DataError(f'{archive}: is damaged or cut off: {damage}. Copy or download it again') from damage
 
 
 def _unpack_tar(file: IO[bytes], archive: Path, folder: Path, advance: Advance) -> None:
     done = file.tell()
-    # A stream is read once, from the beginning to the end.
-    with tarfile.open(fileobj=file, mode='r|*') as tar:
+    # A stream is read once, from the beginning to the end. tarfile itself does not compare checksums.
+    with _decompressed(file) as stream, tarfile.open(fileobj=stream, mode='r|') as tar:
         for member in tar:
             target = _target(archive, folder, member.name)
             if member.issym() or member.islnk():
@@ -86,6 +97,20 @@ def _unpack_tar(file: IO[bytes], archive: Path, folder: Path, advance: Advance) 
                 raise DataError(f'{archive}: has {member.name!r}, which is neither file nor folder nor link')
             advance((file.tell() - done) / 1e6)
             done = file.tell()
+        while stream.read(1 << 20):  # to the checksum
+            pass
+
+
+def _decompressed(file: IO[bytes]) -> AbstractContextManager[IO[bytes]]:
+    start = file.read(6)
+    file.seek(-len(start), os.SEEK_CUR)
+    if start.startswith(COMPRESSED[0]):
+        return cast(AbstractContextManager[IO[bytes]], gzip.open(file))
+    if start.startswith(COMPRESSED[1]):
+        return cast(AbstractContextManager[IO[bytes]], bz2.open(file))
+    if start.startswith(COMPRESSED[2]):
+        return cast(AbstractContextManager[IO[bytes]], lzma.open(file))
+    return nullcontext(file)
 
 
 def _unpack_zip(file: IO[bytes], archive: Path, folder: Path, advance: Advance) -> None:

@@ -31,7 +31,7 @@ def open_corpus(corpus: Corpus, args: Namespace, folder: Path) -> Tree:
     """
     opener = _Opener(corpus, args, folder)
     tree = opener.given() if args.archive else opener.found()
-    if corpus.nested:
+    if corpus.nested and not opener.has_corpus(tree):
         inner = [opener.unpacked(path) for path in tree.find(corpus.nested)]
         tree = opener.tree([*tree.roots, *inner])
     if not opener.has_corpus(tree):
