@@ -113,9 +113,9 @@ def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
 
 def _work(config: Config, launch: Launch) -> None:
     """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
-    from deepspeech_training.text.alphabet import Alphabet
+    from deepspeech_training.text.alphabets import load_alphabet
 
-    alphabet = Alphabet.from_file(config.data.alphabet_config_path, config.data.unicode_normalization)
+    alphabet = load_alphabet(config.data)
     if config.data.augment and config.data.train_files:
         from deepspeech_training.data.augmentation.augmenter import Augmenter
 
@@ -184,7 +184,7 @@ def _use_model(config: Config, alphabet: Alphabet) -> None:
 
 def _check_audio(config: Config) -> None:
     """Whether --one_shot_infer names audio, before anything else takes its time."""
-    from deepspeech_training.audio.reading import audio_info
+    from deepspeech_training.audio.reading import audio_info, wrong_channel
 
     path, features = config.one_shot_infer, config.features
     try:
@@ -196,6 +196,8 @@ def _check_audio(config: Config) -> None:
             f'--one_shot_infer={path}: has {info.sample_rate} Hz, the model {features.sample_rate} Hz; '
             'leave out --nonormalize_sample_rate to have it resampled'
         )
+    if features.channel > info.channels:
+        raise DataError(f'--one_shot_infer={path}: {wrong_channel(info.channels, features.channel)}')
     if info.duration * 1000 < features.window_ms:
         raise DataError(
             f'--one_shot_infer={path}: {info.duration * 1000:.0f} ms of audio are shorter than one window '

@@ -45,6 +45,7 @@ class FeatureConfig:
     step_ms: int = 20
     backend: str = 'tensorflow'  # one of FEATURE_BACKENDS
     normalize_sample_rate: bool = True  # resample files of another rate; else they are bad samples
+    channel: int = 0  # of files with several, counted from 1; 0: their mean
 
     @property
     def window_samples(self) -> int:
@@ -102,6 +103,7 @@ class DataConfig:
     augment: tuple[str, ...] = ()  # augmentations of the training samples, as `augment_specs` reads them
     unicode_normalization: str = 'NFC'  # of alphabet and transcripts, one of UNICODE_NORMALIZATIONS
     alphabet_config_path: str = 'data/alphabet.txt'
+    bytes_output_mode: bool = False  # the labels are the bytes of UTF-8, not those of `alphabet_config_path`
     on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 
 

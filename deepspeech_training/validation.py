@@ -55,6 +55,7 @@ SHARE = Range(at_least=0, below=1)
 RANGES: dict[str, tuple[str, Range]] = {
     # flag: (attribute of Config, range)
     'audio_sample_rate': ('features.sample_rate', Range(at_least=4000, at_most=384000)),
+    'audio_channel': ('features.channel', Range(at_least=0, at_most=255)),
     'feature_win_len': ('features.window_ms', Range(at_least=1, at_most=1000)),
     'feature_win_step': ('features.step_ms', Range(at_least=1, at_most=1000)),
     'n_hidden': ('model.n_hidden', Range(at_least=1, at_most=65536)),
@@ -293,7 +294,7 @@ def check_paths(config: Config, launch: Launch | None = None) -> None:
     """
     launch = launch or Launch()
     problems = []
-    if not os.path.isfile(config.data.alphabet_config_path):
+    if not config.data.bytes_output_mode and not os.path.isfile(config.data.alphabet_config_path):
         problems.append(f'--alphabet_config_path={config.data.alphabet_config_path}: {_why_no_file(config)}')
     for flag, folder in _written_folders(config, launch):
         reason = _why_not_writable(folder)

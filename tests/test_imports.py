@@ -14,14 +14,14 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'importing'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing'),
     ('epochs', 'runtimes'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
     ('validation',),
     ('augment_specs',),
-    ('interrupts',),
+    ('interrupts', 'workers'),
     ('config', 'errors', 'log', 'launch', 'storage'),
 )
 """A room opens doors to the levels below it only, not to its neighbours."""
@@ -43,6 +43,7 @@ WITHOUT_TENSORFLOW = (
         'text',
         'audio',
         'decoding',
+        'doctor',
         'flags',
         'validation',
         'config',
@@ -52,6 +53,7 @@ WITHOUT_TENSORFLOW = (
         'schedule',
         'importing',
         'storage',
+        'workers',
     ),
 )
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from deepspeech_training import log
-from deepspeech_training.audio.reading import resampled_length, wrong_rate
+from deepspeech_training.audio.reading import resampled_length, wrong_channel, wrong_rate
 from deepspeech_training.config import DataConfig, FeatureConfig
 from deepspeech_training.data.findings import Findings, tell_skipped
 from deepspeech_training.data.formats import read_data_set
@@ -80,6 +80,8 @@ def audio_problem(facts: AudioFacts, features: FeatureConfig) -> str:
     """Why no features can be made of an audio file; empty where they can."""
     if facts.sample_rate != features.sample_rate and not features.normalize_sample_rate:
         return wrong_rate(facts.sample_rate, features.sample_rate)
+    if features.channel > facts.channels:
+        return wrong_channel(facts.channels, features.channel)
     if not facts.frames:
         return 'the audio file has no samples'
     if not feature_frames(facts, features):
@@ -95,14 +97,15 @@ def length_problem(transcript: str, facts: AudioFacts, features: FeatureConfig, 
     "Connectionist Temporal Classification", 2006). The characters of `transcript` must be in the alphabet.
     """
     frames = feature_frames(facts, features)
-    if frames >= 2 * len(transcript):  # enough even if all labels are alike: spares nearly all the rest
+    # Enough even if all labels are alike: spares nearly all the rest.
+    if frames >= 2 * len(transcript) * alphabet.labels_per_character:
         return ''
     labels = alphabet.encode(transcript)
     pairs = sum(first == second for first, second in pairwise(labels))
     if frames >= len(labels) + pairs:
         return ''
     return (
-        f'the transcript is too long for its audio: {len(labels)} characters and {pairs} repeated pairs need '
+        f'the transcript is too long for its audio: {len(labels)} {alphabet.unit} and {pairs} repeated pairs need '
         f'{len(labels) + pairs} frames, {facts.frames / facts.sample_rate:.2f} s of audio have {frames}'
     )
 

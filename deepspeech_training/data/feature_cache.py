@@ -84,6 +84,7 @@ def feature_settings(features: FeatureConfig, tensorflow: str, augmentation: str
         'feature_win_step': str(features.step_ms),
         'feature_backend': features.backend,
         'normalize_sample_rate': str(features.normalize_sample_rate).lower(),
+        'audio_channel': str(features.channel),
         'augmentation': augmentation,
         'tensorflow': tensorflow,
         **{package: metadata.version(package) for package in packages},

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from deepspeech_training import log, storage
 
-VERSION = 1  # of the format and of what makes a file sound; another one counts as nothing remembered
+VERSION = 2  # of the format and of what makes a file sound; another one counts as nothing remembered
 FOLDER = 'checked_audio'
 PROGRAM_FOLDER = 'deepspeech_training'
 

@@ -205,10 +205,12 @@ def test_what_else_makes_other_features() -> None:
         feature_settings(FeatureConfig(), '2.21.0', 'pitch, epoch 0'),
         feature_settings(FeatureConfig(), '2.21.0', 'pitch, epoch 1'),
         feature_settings(FeatureConfig(normalize_sample_rate=False), '2.21.0'),
+        feature_settings(FeatureConfig(channel=1), '2.21.0'),
+        feature_settings(FeatureConfig(channel=2), '2.21.0'),
         {**settings, 'soxr': '9'},
         {**settings, 'feature_version': str(FEATURE_VERSION + 1)},
     ]
-    assert len({settings_folder(each) for each in [settings, *others]}) == 7
+    assert len({settings_folder(each) for each in [settings, *others]}) == 9
 
 
 @pytest.mark.parametrize(

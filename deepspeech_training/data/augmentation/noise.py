@@ -32,7 +32,7 @@ class NoiseSource:
 
     def __init__(self, source: str, features: FeatureConfig) -> None:
         """Raises `DataError` for a source that cannot be read, has no recordings, or one that is no audio."""
-        self._features = replace(features, normalize_sample_rate=True)
+        self._features = replace(features, normalize_sample_rate=True, channel=0)  # whatever noise was recorded with
         self._sources = find_recordings(source)
         self.paths = list(self._sources)
         for path in self.paths:
