@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-import signal
-import threading
 import wave
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
-from itertools import islice
-from multiprocessing import connection, get_context, parent_process
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -20,9 +15,9 @@ import numpy.typing as npt
 from deepspeech_training.audio.reading import audio_info, read_audio
 from deepspeech_training.config import FeatureConfig
 from deepspeech_training.errors import DataError
+from deepspeech_training.workers import share_out
 
-FILES_A_TASK = 16
-TASKS_AHEAD = 4  # for each process
+FILES_A_TASK = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,30 +50,18 @@ class Converted:
 
 
 def convert_all(recordings: Sequence[Recording], sample_rate: int, processes: int) -> Iterator[list[Converted]]:
-    """Converts the audio of `recordings`: for some of them at a time, what became of their pieces, in any order.
+    """Converts the audio of `recordings`: for some of them at a time, what became of their pieces.
 
     A file is written under another name and gets its own, and the recording's time of change, when it is complete;
-    one that is sound and has that time is not made again. Raises `DataError` where a file cannot be written, or when
-    a process is killed.
+    one that is sound and has that time is not made again. What a process had that was killed counts as unusable.
+    Raises `DataError` where a file cannot be written.
     """
-    tasks = _tasks(recordings)
-    if processes == 1:
-        yield from (convert_some(task, sample_rate) for task in tasks)
-        return
-    pool = ProcessPoolExecutor(processes, get_context('spawn'), _begin)
-    try:
-        running: set[Future[list[Converted]]] = set()
-        while True:
-            for task in islice(tasks, processes * TASKS_AHEAD - len(running)):
-                running.add(pool.submit(convert_some, task, sample_rate))
-            if not running:
-                break
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            yield from (future.result() for future in done)
-    except BrokenProcessPool as error:
-        raise DataError('a converting process was killed, perhaps for want of memory: use fewer --processes') from error
-    finally:
-        pool.shutdown(cancel_futures=True)
+
+    def lost(task: list[Recording], end: str) -> list[Converted]:
+        paths = [piece.output or recording.audio for recording in task for piece in recording.pieces]
+        return [Converted(path, problem=end) for path in paths]
+
+    yield from share_out(partial(convert_some, sample_rate=sample_rate), _tasks(recordings), processes, lost)
 
 
 def _tasks(recordings: Iterable[Recording]) -> Iterator[list[Recording]]:
@@ -92,19 +75,6 @@ def _tasks(recordings: Iterable[Recording]) -> Iterator[list[Recording]]:
             task, pieces = [], 0
     if task:
         yield task
-
-
-def _begin() -> None:
-    """At the start of a process: Ctrl+C is for its parent, and it does not outlive that, however it ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    parent = parent_process()
-    if parent is not None:
-        threading.Thread(target=_end_with, args=(parent.sentinel,), daemon=True).start()
-
-
-def _end_with(sentinel: int) -> None:
-    connection.wait([sentinel])
-    os._exit(1)
 
 
 def convert_some(recordings: Sequence[Recording], sample_rate: int) -> list[Converted]:

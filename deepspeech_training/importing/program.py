@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import math
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from deepspeech_training.importing.sources import import_lock, open_corpus
 from deepspeech_training.importing.splitting import BY_SPEAKER, BY_UTTERANCE, Shares
 from deepspeech_training.importing.work import BY_CORPUS, Settings, import_utterances
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.workers import cores
 
 EXIT_INTERRUPTED = 130
 RATES = (4000, 192000)  # Hz
@@ -144,7 +144,7 @@ def make_settings(corpus: Corpus, args: argparse.Namespace) -> Settings:
         labels=labels,
         limits=Limits(args.min_seconds, args.max_seconds, args.max_chars_per_second, features),
         keep_audio=args.keep_audio,
-        processes=args.processes or len(os.sched_getaffinity(0)),
+        processes=args.processes or cores(),
         splits=args.splits,
         split_by=args.split_by,
         shares=Shares(args.dev_share, args.test_share),

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import soundfile
 
+from deepspeech_training.importing.conversion import FILES_A_TASK
 from deepspeech_training.importing.sources import LOCK
 from tests.corpora import CORPORA, digits, sound, text
 from tests.jobs import processes_with, run_alone
@@ -92,6 +93,26 @@ def test_interrupted_and_started_again(source: Path, tmp_path: Path) -> None:
     done = run_alone(command(source, tmp_path))
     assert done.returncode == 0, done.stderr
     assert re.search(r'I \d+ of 400 audio files were there', done.stderr)
+    check_whole(tmp_path)
+
+
+def test_a_process_that_dies_costs_what_it_had(source: Path, tmp_path: Path) -> None:
+    process = start(source, tmp_path)
+    helpers = [
+        number
+        for number in processes_with(MARK, str(tmp_path))
+        if b'spawn_main' in Path(f'/proc/{number}/cmdline').read_bytes()
+    ]
+    os.kill(helpers[0], signal.SIGKILL)
+    process.communicate(timeout=120)
+    assert process.returncode == 0
+    with (tmp_path / 'rejected.csv').open(newline='') as file:
+        reasons = [row['reason'] for row in csv.DictReader(file)]
+    assert len(reasons) <= FILES_A_TASK
+    assert {reason.partition(';')[0] for reason in reasons} <= {
+        'the audio cannot be used: a working process was killed by signal 9'
+    }
+    assert run_alone(command(source, tmp_path)).returncode == 0
     check_whole(tmp_path)
 
 
