@@ -27,10 +27,10 @@ from deepspeech_training.decoding import decoder_for
 from deepspeech_training.decoding.pool import decoding_pool
 from deepspeech_training.errors import DataError, FlagError, UserError
 from deepspeech_training.evaluation.console import print_report, print_summary
-from deepspeech_training.evaluation.html_report import PageLimits
-from deepspeech_training.evaluation.reports import check_output, described, write_report
+from deepspeech_training.evaluation.reports import check_output, write_report
 from deepspeech_training.evaluation.results import Results
 from deepspeech_training.evaluation.running import read_sets, run_model
+from deepspeech_training.evaluation.subject import PageLimits, Subject
 from deepspeech_training.runtimes import Runtime, open_model
 from deepspeech_training.tool_arguments import (
     add_decoding_arguments,
@@ -68,7 +68,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=text[0], epilog=text[-1])
     add = parser.add_argument
     add('model', help='checkpoint (folder or files), .pb, .tflite, .onnx or SavedModel, told by their content')
-    add('csv_files', nargs='+', metavar='csv', help='test sets, with wav_filename and transcript')
+    add('sets', nargs='+', metavar='set', help='test sets: CSV files, or any other format of data sets')
     add('--json', default='', metavar='FILE', help='write counts, rates and all transcripts')
     add('--csv', default='', metavar='FILE', help='write a row for each utterance')
     add('--html', default='', metavar='FILE', help='write a page with aligned words and the recordings')
@@ -76,6 +76,7 @@ def build_parser() -> argparse.ArgumentParser:
     add('--html_audio', type=int, default=PageLimits.audio_bytes // MEGABYTE, help='megabytes of recordings in it')
     add('--report_count', type=int, default=5, help='best, median and worst utterances, and confusions, to print')
     add('--limit', type=int, default=0, help='utterances of each set; 0: all')
+    add('--audio_channel', type=int, default=0, help='of recordings with several, counted from 1; 0: their mean')
     add('--processes', type=int, default=0, help='that decode while the model computes; 0: one a core')
     add('--threads', type=int, default=0, help='of the model; 0: one a core')
     add_decoding_arguments(parser)
@@ -99,16 +100,17 @@ def evaluate(args: argparse.Namespace) -> int:
         )
     with model:
         decoding = replace(decoding, beam_width=decoding.beam_width or model.beam_width)
-        sets = read_sets(args.csv_files, model.alphabet, args.limit)
+        sets = read_sets(args.sets, model.alphabet, args.limit)
         with Results(list(sets)) as results:
             failed = transcribe(args, model, decoding, sets, results)
-            report(args, decoding, results)
+            limits = PageLimits(args.html_limit, args.html_audio * MEGABYTE)
+            report(args, results, Subject.of(args.model, decoding, sets, limits))
     return EXIT_SOME_FAILED if failed else 0
 
 
 def check(args: argparse.Namespace) -> None:
     """Raises `FlagError` for values that cannot be, and for files that cannot be written."""
-    for name in ('html_limit', 'html_audio', 'report_count', 'limit', 'processes', 'threads'):
+    for name in ('audio_channel', 'html_limit', 'html_audio', 'report_count', 'limit', 'processes', 'threads'):
         if getattr(args, name) < 0:
             raise FlagError(f'--{name}={getattr(args, name)}: must be at least 0')
     for name in OUTPUTS:
@@ -131,7 +133,7 @@ def transcribe(
             decoding_pool(decoding, model.alphabet, decoder, total, args.processes) as pool,
             log.progress('Testing', total, not args.noshow_progressbar) as bar,
         ):
-            failed = run_model(model, sets, pool, results, bar.advance)
+            failed = run_model(model, sets, pool, results, bar.advance, args.audio_channel)
     finally:
         decoder.close()
     if failed == total:
@@ -141,17 +143,15 @@ def transcribe(
     return failed
 
 
-def report(args: argparse.Namespace, decoding: DecodingConfig, results: Results) -> None:
+def report(args: argparse.Namespace, results: Results, subject: Subject) -> None:
     """Prints the results and writes the files."""
     for number in range(len(results.summaries)):
         print_report(results, number, args.report_count)
     if len(results.summaries) > 1:
         print_summary(results.overall())
-    about = {'model': args.model, **described(decoding)}
-    limits = PageLimits(args.html_limit, args.html_audio * MEGABYTE)
     for name in OUTPUTS:
         if path := getattr(args, name):
-            write_report(f'--{name}', f'.{name}', path, results, about, limits)
+            write_report(f'--{name}', f'.{name}', path, results, subject)
 
 
 if __name__ == '__main__':

@@ -189,7 +189,7 @@ def _use_model(config: Config, alphabet: Alphabet, decoder: Decoder | None) -> N
 
 def _check_audio(config: Config) -> None:
     """Whether --one_shot_infer names audio, before anything else takes its time."""
-    from deepspeech_training.audio.reading import audio_info
+    from deepspeech_training.audio.reading import audio_info, wrong_channel
 
     path, features = config.one_shot_infer, config.features
     try:
@@ -201,6 +201,8 @@ def _check_audio(config: Config) -> None:
             f'--one_shot_infer={path}: has {info.sample_rate} Hz, the model {features.sample_rate} Hz; '
             'leave out --nonormalize_sample_rate to have it resampled'
         )
+    if features.channel > info.channels:
+        raise DataError(f'--one_shot_infer={path}: {wrong_channel(info.channels, features.channel)}')
     if info.duration * 1000 < features.window_ms:
         raise DataError(
             f'--one_shot_infer={path}: {info.duration * 1000:.0f} ms of audio are shorter than one window '

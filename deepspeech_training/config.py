@@ -46,6 +46,7 @@ class FeatureConfig:
     step_ms: int = 20
     backend: str = 'tensorflow'  # one of FEATURE_BACKENDS
     normalize_sample_rate: bool = True  # resample files of another rate; else they are bad samples
+    channel: int = 0  # of files with several, counted from 1; 0: their mean
 
     @property
     def window_samples(self) -> int:

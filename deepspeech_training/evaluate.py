@@ -21,8 +21,9 @@ from deepspeech_training.data.pipeline import InputPipeline
 from deepspeech_training.decoding import Decoder, decoder_for
 from deepspeech_training.decoding.pool import DecodingPool, decoding_pool
 from deepspeech_training.evaluation.console import print_report, print_summary
-from deepspeech_training.evaluation.reports import described, write_file, write_report
+from deepspeech_training.evaluation.reports import write_file, write_report
 from deepspeech_training.evaluation.results import Results
+from deepspeech_training.evaluation.subject import Subject
 from deepspeech_training.evaluation.summary import Summary
 from deepspeech_training.evaluation.tables import write_deepspeech_json
 from deepspeech_training.graphs import (
@@ -63,7 +64,7 @@ def evaluate(config: Config, data_sets: DataSets, alphabet: Alphabet, decoder: D
         if is_chief:
             if len(results.summaries) > 1:
                 print_summary(results.overall())
-            write_files(config, results)
+            write_files(config, data_sets.test, results)
         return results.summaries
 
 
@@ -100,15 +101,15 @@ def transcribe_sets(
     return strategy.is_chief
 
 
-def write_files(config: Config, results: Results) -> None:
+def write_files(config: Config, sets: Mapping[str, Sequence[Sample]], results: Results) -> None:
     """`--test_output_file` and `--test_report_file`, where they are given. Raises `UserError`."""
     report = config.report
     if report.test_output_file:
         write_file('--test_output_file', report.test_output_file, lambda file: write_deepspeech_json(file, results))
     if report.test_report_file:
-        about = {'model': config.checkpoints.load_dir, **described(config.decoding)}
+        subject = Subject.of(config.checkpoints.load_dir, config.decoding, sets)
         kind = os.path.splitext(report.test_report_file)[1].lower()
-        write_report('--test_report_file', kind, report.test_report_file, results, about)
+        write_report('--test_report_file', kind, report.test_report_file, results, subject)
 
 
 class Tester:

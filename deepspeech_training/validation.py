@@ -55,6 +55,7 @@ SHARE = Range(at_least=0, below=1)
 RANGES: dict[str, tuple[str, Range]] = {
     # flag: (attribute of Config, range)
     'audio_sample_rate': ('features.sample_rate', Range(at_least=4000, at_most=384000)),
+    'audio_channel': ('features.channel', Range(at_least=0, at_most=255)),
     'feature_win_len': ('features.window_ms', Range(at_least=1, at_most=1000)),
     'feature_win_step': ('features.step_ms', Range(at_least=1, at_most=1000)),
     'n_hidden': ('model.n_hidden', Range(at_least=1, at_most=65536)),

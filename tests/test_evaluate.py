@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import soundfile
 import tensorflow as tf
 
 from deepspeech_training.config import Config
@@ -83,3 +84,27 @@ def test_one_shot_resamples(trained: Config, tmp_path: Path) -> None:
     assert same.shape == resampled.shape
     assert np.abs(same - resampled).mean() < 0.03
     assert np.abs(same - same.mean(axis=0)).mean() > 0.03  # they say something
+
+
+def test_the_channel_that_is_picked_is_what_is_heard(trained: Config, tmp_path: Path) -> None:
+    """Noise on the left and the speech of the test set on the right, in testing and one-shot."""
+    from deepspeech_training.text.alphabet import Alphabet
+
+    (original,) = trained.data.test_files
+    for path in Path(original).parent.glob('test_*.wav'):
+        speech, rate = soundfile.read(path)
+        noise = np.random.default_rng(1).normal(0, 0.2, len(speech))
+        soundfile.write(tmp_path / path.name, np.stack([noise, speech], axis=1), rate, format='FLAC')
+    (tmp_path / 'test.csv').write_bytes(Path(original).read_bytes())
+    data = replace(trained.data, test_files=(str(tmp_path / 'test.csv'),), feature_cache=str(tmp_path / 'cache'))
+    features = replace(trained.features, channel=2)
+    mono = {Path(t.wav_filename).name: t for t in transcribe(trained)}
+
+    mixed = transcribe(replace(trained, data=data))
+    picked = transcribe(replace(trained, data=data, features=features))
+
+    assert {Path(t.wav_filename).name: (t.res, t.loss) for t in picked} == {n: (t.res, t.loss) for n, t in mono.items()}
+    assert any(t.loss > mono[Path(t.wav_filename).name].loss for t in mixed)
+    alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
+    one = replace(trained, one_shot_infer=picked[0].wav_filename, features=features)
+    assert one_shot_infer(one, alphabet) == picked[0].res

@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor'),
     ('evaluation',),
     ('epochs', 'runtimes'),
     ('graphs', 'agreement', 'totals'),
@@ -23,8 +23,8 @@ LEVELS = (
     ('tool_arguments',),
     ('validation',),
     ('augment_specs',),
-    ('interrupts',),
-    ('config', 'errors', 'log', 'launch'),
+    ('interrupts', 'workers'),
+    ('config', 'errors', 'log', 'launch', 'storage'),
 )
 """A room opens doors to the levels below it only, not to its neighbours."""
 
@@ -46,6 +46,7 @@ WITHOUT_TENSORFLOW = (
         'audio',
         'decoding',
         'evaluation',
+        'doctor',
         'flags',
         'tool_arguments',
         'validation',
@@ -54,6 +55,8 @@ WITHOUT_TENSORFLOW = (
         'log',
         'launch',
         'schedule',
+        'storage',
+        'workers',
     ),
 )
 

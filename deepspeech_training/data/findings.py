@@ -44,13 +44,13 @@ class Findings:
     def add_characters(self, sample: Sample, unknown: Sequence[str]) -> None:
         """A row with characters that are not in the alphabet, each as often as it occurs."""
         for character in unknown:
-            count, first = self._characters.get(character, (0, f'{sample.csv}:{sample.line}'))
+            count, first = self._characters.get(character, (0, sample.place))
             self._characters[character] = count + 1, first
         for form, alphabet in self._other_forms.items():
             self._spelled_in[form] += not alphabet.unknown(normalize(sample.transcript, form))
         names = ', '.join(map(describe_character, dict.fromkeys(unknown)))
         message = f'the transcript has characters that are not in the alphabet: {names}'
-        self._wrong_characters.append(Problem(sample.csv, sample.line, sample.path, message))
+        self._wrong_characters.append(sample.problem(message))
 
     def bad_rows(self) -> list[Problem]:
         """Every problem of a row, in the order of the files; a row may have several."""

@@ -4,49 +4,36 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from html import escape
-from typing import IO, Any
+from typing import IO
 
 from deepspeech_training.evaluation.audio_data import AudioData
 from deepspeech_training.evaluation.bootstrap import CONFIDENCE, Interval
 from deepspeech_training.evaluation.page import SCRIPT, STYLE
 from deepspeech_training.evaluation.results import Result, Results
+from deepspeech_training.evaluation.subject import Subject
 from deepspeech_training.evaluation.summary import Summary
 from deepspeech_training.text.edits import align_words
 
 CONFUSIONS = 30  # of each kind
 
 
-@dataclass(frozen=True)
-class PageLimits:
-    """What a browser can be asked for."""
-
-    utterances: int = 5000  # the worst ones; 0: all
-    audio_bytes: int = 64 * 1024 * 1024  # of all recordings in the page; those beyond are linked
-
-
-def write_html(
-    file: IO[str], results: Results, about: Mapping[str, Any], folder: str, limits: PageLimits | None = None
-) -> None:
-    """A page without anything from outside but recordings beyond the limit.
-
-    `about`: what the run was; `folder`: where the page will be.
-    """
-    limits = limits or PageLimits()
-    title = f'Test of {about.get("model", "a model")}'
+def write_html(file: IO[str], results: Results, subject: Subject, folder: str) -> None:
+    """A page without anything from outside but recordings beyond the limit. `folder`: where it will be."""
+    title = f'Test of {subject.settings.get("model", "a model")}'
     file.write(
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<title>{escape(title)}</title><style>{STYLE}</style></head><body>\n<h1>{escape(title)}</h1>\n'
     )
-    settings = ', '.join(f'{name} {value}' for name, value in about.items() if name != 'model')
+    settings = ', '.join(f'{name} {value}' for name, value in subject.settings.items() if name != 'model')
     file.write(f'<p>{escape(settings)}</p>\n')
     overall = results.overall()
     file.write(_summaries([*results.summaries, overall] if len(results.summaries) > 1 else results.summaries))
     file.write(_confusions(overall))
-    _write_utterances(file, results, AudioData(folder, limits.audio_bytes), limits.utterances)
+    audio = AudioData(folder, subject.limits.audio_bytes, subject.sources)
+    _write_utterances(file, results, audio, subject.limits.utterances)
     file.write(f'<script>{SCRIPT}</script>\n</body></html>\n')
 
 
@@ -111,10 +98,10 @@ def _write_utterances(file: IO[str], results: Results, audio: AudioData, most: i
     for result in results.read(itertools.islice(worst, most or None)):
         file.write(_row(result, results.names.index(result.set_name), audio))
     file.write('</tbody></table>\n')
-    if audio.linked:
+    if audio.outside:
         file.write(
-            f'<p>{audio.embedded} recordings are in this page; {audio.linked} are not, and play only as long as their '
-            'files are where they were.</p>\n'
+            f'<p>{audio.embedded} recordings are in this page, {audio.outside} are not: they play as long as their '
+            'files are where they were, and not at all where they are no files of their own.</p>\n'
         )
 
 
@@ -136,9 +123,11 @@ def _row(result: Result, set_number: int, audio: AudioData) -> str:
         for edit in align_words(one.src.split(), one.res.split())
     )
     numbers = _cells([_percent(one.wer), one.word_distance, one.word_length, _percent(one.cer), loss])
+    source = audio.source(one.wav_filename)
+    player = f'<audio controls preload="none" src="{escape(source)}"></audio>' if source else ''
     return (
-        f'<tr{attributes}>{numbers}<td><audio controls preload="none" src="{escape(audio.source(one.wav_filename))}">'
-        f'</audio></td><td class="text">{words}<div class="file">{escape(one.wav_filename)}</div></td></tr>\n'
+        f'<tr{attributes}>{numbers}<td>{player}</td>'
+        f'<td class="text">{words}<div class="file">{escape(one.wav_filename)}</div></td></tr>\n'
     )
 
 

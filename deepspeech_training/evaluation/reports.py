@@ -4,37 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import IO, Any
+from typing import IO
 
-from deepspeech_training.config import DecodingConfig
 from deepspeech_training.errors import FlagError, UserError
-from deepspeech_training.evaluation.html_report import PageLimits, write_html
+from deepspeech_training.evaluation.html_report import write_html
 from deepspeech_training.evaluation.results import Results
+from deepspeech_training.evaluation.subject import Subject
 from deepspeech_training.evaluation.tables import write_csv, write_json
 
 
-def write_report(
-    flag: str, kind: str, path: str, results: Results, about: Mapping[str, Any], limits: PageLimits | None = None
-) -> None:
-    """Writes `path` as `kind` says, one of `config.REPORT_SUFFIXES`. `about`: what the run was.
+def write_report(flag: str, kind: str, path: str, results: Results, subject: Subject) -> None:
+    """Writes `path` as `kind` says, one of `config.REPORT_SUFFIXES`.
 
     Raises `UserError` that names `flag` where it cannot be written; a file that was there is not touched then.
     """
-    folder = os.path.dirname(path)
     writers: dict[str, Callable[[IO[str]], None]] = {
-        '.json': partial(write_json, results=results, about=about),
+        '.json': partial(write_json, results=results, subject=subject),
         '.csv': partial(write_csv, results=results),
-        '.html': partial(write_html, results=results, about=about, folder=folder, limits=limits),
+        '.html': partial(write_html, results=results, subject=subject, folder=os.path.dirname(path)),
     }
     write_file(flag, path, writers[kind])
-
-
-def described(decoding: DecodingConfig) -> dict[str, Any]:
-    """What is not empty of it."""
-    return {name: value for name, value in asdict(decoding).items() if value not in ('', None, ())}
 
 
 def check_output(flag: str, path: str) -> None:

@@ -13,7 +13,9 @@ import numpy.typing as npt
 from deepspeech_training import log
 from deepspeech_training.audio.reading import read_audio
 from deepspeech_training.config import FeatureConfig
-from deepspeech_training.data.manifest import Sample, read_csv
+from deepspeech_training.data.formats import read_data_set
+from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.sources import load_source
 from deepspeech_training.decoding.pool import DecodingPool
 from deepspeech_training.errors import DataError
 from deepspeech_training.evaluation.results import Results
@@ -36,16 +38,16 @@ class _Place:
     sample: Sample
 
 
-def read_sets(csv_files: Sequence[str], alphabet: Alphabet, limit: int = 0) -> dict[str, list[Sample]]:
-    """The rows of each CSV file, the first `limit` of them if not 0, as the alphabet spells them.
+def read_sets(paths: Sequence[str], alphabet: Alphabet, limit: int = 0) -> dict[str, list[Sample]]:
+    """The samples of each data set, the first `limit` of them if not 0, as the alphabet spells them.
 
     Characters that it does not have stay, and count as errors: the model cannot write them.
-    Raises `DataError` that names all rows that cannot be read, and for a file without rows.
+    Raises `DataError` that names the rows that cannot be read, and for a set without any.
     """
     sets = {}
     problems: list[str] = []
-    for path in dict.fromkeys(csv_files):
-        samples, wrong = read_csv(path)
+    for path in dict.fromkeys(paths):
+        samples, wrong = read_data_set(path)
         problems += map(str, wrong)
         samples = samples[: limit or None]
         sets[path] = [replace(sample, transcript=alphabet.normalize(sample.transcript)) for sample in samples]
@@ -69,16 +71,20 @@ def run_model(
     pool: DecodingPool,
     results: Results,
     advance: Callable[[], None],
+    channel: int = 0,
 ) -> int:
-    """Puts a transcription of each utterance into `results`; says which cannot be read, and returns their number."""
+    """Puts a transcription of each utterance into `results`; says which cannot be read, and returns their number.
+
+    `channel`: of recordings with several, counted from 1; 0: their mean.
+    """
     failed = 0
 
     def outputs() -> Iterator[tuple[_Place, np.ndarray]]:
         nonlocal failed
-        features = replace(model.info.features, normalize_sample_rate=True)
+        features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
         for place, samples in _read_ahead(_places(sets), features):
             if isinstance(samples, DataError):
-                log.error(f'{place.sample.csv}:{place.sample.line}: {samples}')
+                log.error(f'{place.sample.place}: {samples}')
                 failed += 1
                 advance()
             else:
@@ -103,7 +109,7 @@ def _read_ahead(places: Iterable[_Place], features: FeatureConfig) -> Iterator[t
     with ThreadPoolExecutor(1, 'reader') as reader:
         waiting: deque[tuple[_Place, Future[Samples | DataError]]] = deque()
         for place in places:
-            waiting.append((place, reader.submit(_read, place.sample.path, features)))
+            waiting.append((place, reader.submit(_read, place.sample, features)))
             if len(waiting) > READ_AHEAD:
                 first, future = waiting.popleft()
                 yield first, future.result()
@@ -111,9 +117,11 @@ def _read_ahead(places: Iterable[_Place], features: FeatureConfig) -> Iterator[t
             yield first, future.result()
 
 
-def _read(path: str, features: FeatureConfig) -> Samples | DataError:
+def _read(sample: Sample, features: FeatureConfig) -> Samples | DataError:
+    path = sample.path
     try:
-        samples = read_audio(path, features)
+        content = load_source(path, sample.source) if sample.source else None
+        samples = read_audio(path, features, content=content)
     except DataError as error:
         return error
     if not features.frames(len(samples)):

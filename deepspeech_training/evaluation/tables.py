@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import json
 import math
-from collections.abc import Mapping
 from typing import IO, Any
 
 from deepspeech_training.evaluation.bootstrap import CONFIDENCE, Interval
 from deepspeech_training.evaluation.results import Result, Results
+from deepspeech_training.evaluation.subject import Subject
 from deepspeech_training.evaluation.summary import Summary
 
 CONFUSIONS = 100  # of each kind in a report
@@ -20,10 +20,10 @@ COLUMNS = (
 )
 
 
-def write_json(file: IO[str], results: Results, about: Mapping[str, Any]) -> None:
-    """One object: what the run was (`about`), the sets, all of them together, and each utterance, the worst first."""
+def write_json(file: IO[str], results: Results, subject: Subject) -> None:
+    """One object: the settings of the run, the sets, all of them together, and each utterance, the worst first."""
     head = {
-        **about,
+        **subject.settings,
         'confidence': CONFIDENCE,
         'sets': [summary_as_json(summary) for summary in results.summaries],
         'overall': summary_as_json(results.overall()),

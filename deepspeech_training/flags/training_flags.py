@@ -75,6 +75,9 @@ FEATURES = Group(
              'Sample rate in Hz that the model works at.'),
         Flag('normalize_sample_rate', 'boolean', True, 'features.normalize_sample_rate',
              'Resample audio of another rate. Otherwise such files count as bad samples.'),
+        Flag('audio_channel', 'integer', 0, 'features.channel',
+             'Which channel of audio with several is used, counted from 1; 0 for the mean of all. Files without that '
+             'channel count as bad samples.'),
         Flag('feature_backend', 'enum', 'tensorflow', 'features.backend',
              "What computes the MFCCs: the graph, as in DeepSpeech 0.9, or the package python_speech_features, for "
              'models that were trained that way.', values=config.FEATURE_BACKENDS),

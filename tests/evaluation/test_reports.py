@@ -16,9 +16,9 @@ import soundfile
 from deepspeech_training.errors import FlagError, UserError
 from deepspeech_training.evaluation.audio_data import AudioData, data_uri
 from deepspeech_training.evaluation.console import print_report
-from deepspeech_training.evaluation.html_report import PageLimits
 from deepspeech_training.evaluation.reports import check_output, write_file, write_report
 from deepspeech_training.evaluation.results import Results
+from deepspeech_training.evaluation.subject import PageLimits, Subject
 from deepspeech_training.evaluation.tables import write_deepspeech_json
 from deepspeech_training.text.metrics import Transcription
 from tests.evaluation.page import Page
@@ -74,7 +74,7 @@ def test_a_printed_report_without_samples(results: Results, capsys: pytest.Captu
 
 def test_json_says_everything(results: Results, folder: Path) -> None:
     path = folder / 'new' / 'report.json'
-    write_report('--json', '.json', str(path), results, {'model': 'm', 'beam_width': 3})
+    write_report('--json', '.json', str(path), results, Subject({'model': 'm', 'beam_width': 3}))
     text = path.read_text(encoding='utf-8')
     assert 'четыре' in text
     report = json.loads(text)
@@ -92,14 +92,14 @@ def test_json_says_everything(results: Results, folder: Path) -> None:
 def test_json_has_no_loss_where_none_is_known(folder: Path) -> None:
     with Results(['set']) as results:
         results.add(0, 0, Transcription.of('a.wav', 'one', 'one', float('nan')))
-        write_report('--json', '.json', str(folder / 'report.json'), results, {})
+        write_report('--json', '.json', str(folder / 'report.json'), results, Subject())
     report = json.loads((folder / 'report.json').read_text(), parse_constant=pytest.fail)
     assert report['overall']['loss'] is None
     assert report['utterances'][0]['loss'] is None
 
 
 def test_csv_has_a_row_for_each(results: Results, folder: Path) -> None:
-    write_report('--csv', '.csv', str(folder / 'report.csv'), results, {})
+    write_report('--csv', '.csv', str(folder / 'report.csv'), results, Subject())
     with (folder / 'report.csv').open(encoding='utf-8', newline='') as file:
         rows = list(csv.DictReader(file))
     assert names([row['wav_filename'] for row in rows]) == ['d', 'b', 'c', 'a']
@@ -126,7 +126,7 @@ def test_deepspeechs_json_has_its_fields(results: Results, folder: Path) -> None
 
 
 def test_the_page_has_every_utterance_aligned_and_its_sound(results: Results, folder: Path) -> None:
-    write_report('--html', '.html', str(folder / 'report.html'), results, {'model': EVIL})
+    write_report('--html', '.html', str(folder / 'report.html'), results, Subject({'model': EVIL}))
     html = (folder / 'report.html').read_text(encoding='utf-8')
     page = Page(html)
     assert names([row.data['file'] for row in page.rows]) == ['d', 'b', 'c', 'a']
@@ -153,7 +153,7 @@ def test_its_program_is_one(results: Results, folder: Path) -> None:
     node = shutil.which('node')
     if node is None:
         pytest.skip('there is no node')
-    write_report('--html', '.html', str(folder / 'report.html'), results, {})
+    write_report('--html', '.html', str(folder / 'report.html'), results, Subject())
     (folder / 'report.js').write_text(Page((folder / 'report.html').read_text(encoding='utf-8')).script)
     subprocess.run([node, '--check', str(folder / 'report.js')], check=True, timeout=60)
 
@@ -161,13 +161,13 @@ def test_its_program_is_one(results: Results, folder: Path) -> None:
 def test_a_page_has_limits(results: Results, folder: Path) -> None:
     size = len(data_uri(str(folder / 'd.wav')))
     limits = PageLimits(utterances=3, audio_bytes=size)
-    write_report('--html', '.html', str(folder / 'sub' / 'report.html'), results, {}, limits)
+    write_report('--html', '.html', str(folder / 'sub' / 'report.html'), results, Subject(limits=limits))
     page = Page((folder / 'sub' / 'report.html').read_text(encoding='utf-8'))
     assert names([row.data['file'] for row in page.rows]) == ['d', 'b', 'c']
     assert 'Utterances (the worst 3 of 4)' in page.texts
     assert page.rows[0].source.startswith('data:')
     assert [row.source for row in page.rows[1:]] == ['../b.wav', '../c.wav']
-    assert any('1 recordings are in this page; 2 are not' in text for text in page.texts)
+    assert any('1 recordings are in this page, 2 are not' in text for text in page.texts)
 
 
 @pytest.mark.parametrize(('format_name', 'kind'), [('FLAC', 'flac'), ('OGG', 'ogg'), ('MP3', 'mpeg')])
@@ -179,10 +179,10 @@ def test_compressed_recordings_stay_as_they_are(format_name: str, kind: str, fol
 
 def test_recordings_that_cannot_be_in_a_page_are_linked(folder: Path) -> None:
     soundfile.write(folder / 'nine channels.wav', np.zeros([80, 9]), 8000)
-    audio = AudioData(str(folder / 'below'), 10_000_000)
+    audio = AudioData(str(folder / 'below'), 10_000_000, {})
     assert audio.source(str(folder / 'nine channels.wav')) == '../nine%20channels.wav'
     assert audio.source(str(folder / 'none.wav')) == '../none.wav'
-    assert (audio.embedded, audio.linked) == (0, 2)
+    assert (audio.embedded, audio.outside) == (0, 2)
 
 
 def test_a_report_that_cannot_be_written_leaves_what_is_there(results: Results, folder: Path) -> None:
@@ -190,7 +190,7 @@ def test_a_report_that_cannot_be_written_leaves_what_is_there(results: Results, 
     (folder / 'out.json' / 'mine').write_text('precious')
     before = sorted(folder.iterdir())
     with pytest.raises(UserError, match=r'--json: cannot write .*out\.json: Is a directory'):
-        write_report('--json', '.json', str(folder / 'out.json'), results, {})
+        write_report('--json', '.json', str(folder / 'out.json'), results, Subject())
     with pytest.raises(FlagError, match=r'--json=.*out\.json: is a folder'):
         check_output('--json', str(folder / 'out.json'))
     with pytest.raises(FlagError, match=r'--json=/proc/none/out\.json: cannot be written'):
