@@ -114,9 +114,9 @@ def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
 
 def _work(config: Config, launch: Launch) -> None:
     """Checks the data, then does everything that was asked for, in DeepSpeech's order."""
-    from deepspeech_training.text.alphabet import Alphabet
+    from deepspeech_training.text.alphabets import load_alphabet
 
-    alphabet = Alphabet.from_file(config.data.alphabet_config_path, config.data.unicode_normalization)
+    alphabet = load_alphabet(config.data)
     if config.data.augment and config.data.train_files:
         from deepspeech_training.data.augmentation.augmenter import Augmenter
 

@@ -104,6 +104,7 @@ class DataConfig:
     augment: tuple[str, ...] = ()  # augmentations of the training samples, as `augment_specs` reads them
     unicode_normalization: str = 'NFC'  # of alphabet and transcripts, one of UNICODE_NORMALIZATIONS
     alphabet_config_path: str = 'data/alphabet.txt'
+    bytes_output_mode: bool = False  # the labels are the bytes of UTF-8, not those of `alphabet_config_path`
     on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 
 

@@ -308,7 +308,7 @@ def check_paths(config: Config, launch: Launch | None = None) -> None:
     """
     launch = launch or Launch()
     problems = []
-    if not os.path.isfile(config.data.alphabet_config_path):
+    if not config.data.bytes_output_mode and not os.path.isfile(config.data.alphabet_config_path):
         problems.append(f'--alphabet_config_path={config.data.alphabet_config_path}: {_why_no_file(config)}')
     for flag, folder in _written_folders(config, launch):
         reason = _why_not_writable(folder)

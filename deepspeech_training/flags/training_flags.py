@@ -5,8 +5,6 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-BYTES = 'models that write bytes are not part of this version; give an alphabet with --alphabet_config_path'
-
 TRAIN, DEV, TEST = ('train_files',), ('dev_files',), ('test_files',)
 
 # fmt: off
@@ -87,8 +85,9 @@ FEATURES = Group(
              'Unicode normal form of the alphabet and of all transcripts: letters with accents as one character '
              '(NFC), or as letter and accents (NFD), whichever way files have them; none leaves them as they are.',
              values=config.UNICODE_NORMALIZATIONS),
-        Flag('bytes_output_mode', 'boolean', False, '',
-             'Let the model write the bytes of UTF-8 instead of the characters of an alphabet.', later=BYTES),
+        Flag('bytes_output_mode', 'boolean', False, 'data.bytes_output_mode',
+             'Let the model write the bytes of UTF-8 instead of the characters of an alphabet: text of any language. '
+             'It has 256 outputs then; --alphabet_config_path is not read.'),
     ),
 )
 
