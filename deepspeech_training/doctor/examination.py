@@ -106,10 +106,7 @@ def _read_set(path: str, form: str) -> DataSet:
 
 
 def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Examination:
-    """Listens to all recordings of `sets`; rows and audio that cannot be read are the first findings.
-
-    Raises `JobError` when a process dies.
-    """
+    """Listens to all recordings of `sets`; rows and audio that cannot be read are the first findings."""
     examination = Examination(sets)
     formats: dict[str, int] = {}
     for number, each in enumerate(sets):
@@ -118,7 +115,7 @@ def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Exam
     total = sum(len(each.samples) for each in sets)
     processes = min(processes, -(-total // ROWS_A_TASK))
     rows = ((number, row) for number, each in enumerate(sets) for row in range(len(each.samples)))
-    heard = chain.from_iterable(share_out(listen_to_all, _tasks(sets), processes))
+    heard = chain.from_iterable(share_out(listen_to_all, _tasks(sets), processes, _listen_to_each))
     with log.progress('Listening', total, show_progressbar) as bar:
         for (number, row), result in zip(rows, heard, strict=True):
             if isinstance(result, str):
@@ -134,6 +131,14 @@ def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Exam
 def listen_to_all(samples: Sequence[Sample]) -> list[Recording | str]:
     """What each recording is like, or what is wrong with it."""
     return [_listen_to(sample) for sample in samples]
+
+
+def _listen_to_each(samples: Sequence[Sample], how: str) -> list[Recording | str]:
+    """After a process died on `samples`: each has another one, so that only what is to blame is lost."""
+    if len(samples) == 1:
+        return [f'cannot be decoded: {how}']
+    results = share_out(listen_to_all, ([sample] for sample in samples), 2, _listen_to_each)
+    return list(chain.from_iterable(results))
 
 
 def _listen_to(sample: Sample) -> Recording | str:
