@@ -20,8 +20,7 @@ from deepspeech_training.config import Config, FeatureConfig
 from deepspeech_training.data import contents
 from deepspeech_training.data.augmentation.noise import NoiseSource
 from deepspeech_training.data.formats import read_data_set, write_data_set
-from deepspeech_training.evaluate import evaluate
-from tests.helpers import run_training, scalars
+from tests.helpers import run_training, scalars, transcriptions
 from tests.toy import toy_config, write_tones
 
 FORMATS = ['csv', 'jsonl', 'sdb', 'tar']
@@ -150,7 +149,7 @@ def test_reports_name_the_samples(tmp_path: Path, place: str) -> None:
     write_data_set(path, read_data_set(config.data.test_files[0])[0])
     config = replace(config, data=replace(config.data, test_files=(path,)))
     data_sets, alphabet = run_training(config)
-    names = {transcription.wav_filename for transcription in evaluate(config, data_sets, alphabet)}
+    names = {transcription.wav_filename for transcription in transcriptions(config, data_sets, alphabet)}
     assert names == {sample.path for sample in data_sets.test[path]}
 
 
