@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'set_tool'),
     ('epochs', 'runtimes'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
@@ -51,6 +51,7 @@ WITHOUT_TENSORFLOW = (
         'log',
         'launch',
         'schedule',
+        'set_tool',
         'storage',
         'workers',
     ),
