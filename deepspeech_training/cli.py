@@ -24,6 +24,7 @@ from deepspeech_training.validation import check_launch, check_paths, validate
 
 if TYPE_CHECKING:
     from deepspeech_training.data.checks import DataSets
+    from deepspeech_training.decoding import Decoder
     from deepspeech_training.text.alphabet import Alphabet
 
 EXIT_OK = 0
@@ -124,10 +125,12 @@ def _work(config: Config, launch: Launch) -> None:
         from deepspeech_training.export.checks import check_export
 
         check_export(config.export, alphabet)
+    decoder = None
     if config.data.test_files or config.one_shot_infer:
         from deepspeech_training.decoding import decoder_for
 
-        decoder_for(config.decoding, alphabet).close()  # a language model that does not fit is no surprise for the end
+        # A language model that does not fit is no surprise for the end.
+        decoder = decoder_for(config.decoding, alphabet)
     if config.one_shot_infer and launch.is_chief:
         _check_audio(config)
     data_sets, is_chief = _checked_data(config, alphabet, launch)
@@ -140,9 +143,11 @@ def _work(config: Config, launch: Launch) -> None:
     if config.data.test_files:
         from deepspeech_training.evaluate import evaluate
 
-        evaluate(config, data_sets, alphabet)
+        evaluate(config, data_sets, alphabet, decoder)
     if is_chief:
-        _use_model(config, alphabet)
+        _use_model(config, alphabet, decoder)
+    if decoder:
+        decoder.close()
 
 
 def _checked_data(config: Config, alphabet: Alphabet, launch: Launch) -> tuple[DataSets, bool]:
@@ -170,7 +175,7 @@ def _checked_data(config: Config, alphabet: Alphabet, launch: Launch) -> tuple[D
     return data_sets, True
 
 
-def _use_model(config: Config, alphabet: Alphabet) -> None:
+def _use_model(config: Config, alphabet: Alphabet, decoder: Decoder | None) -> None:
     if config.export.export_dir:
         from deepspeech_training.export.formats import export_model
 
@@ -179,7 +184,7 @@ def _use_model(config: Config, alphabet: Alphabet) -> None:
     if config.one_shot_infer:
         from deepspeech_training.infer import one_shot_infer
 
-        print(one_shot_infer(config, alphabet), flush=True)
+        print(one_shot_infer(config, alphabet, decoder), flush=True)
 
 
 def _check_audio(config: Config) -> None:

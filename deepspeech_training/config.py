@@ -28,6 +28,7 @@ ON_BAD_SAMPLE = ('error', 'skip')
 UNICODE_NORMALIZATIONS = ('NFC', 'NFD', 'none')
 LOAD_TRAIN = ('auto', 'last', 'best', 'init')
 LOAD_EVALUATE = ('auto', 'last', 'best')
+REPORT_SUFFIXES = ('.html', '.csv', '.json')
 STRATEGIES = ('hybrid', 'sync', 'async')
 LR_SCALINGS = ('linear', 'sqrt', 'none')
 LR_SCHEDULES = ('constant', 'cosine')
@@ -182,6 +183,7 @@ class ReportConfig:
     log_level: int = 1  # 0 debug, 1 info, 2 warnings, 3 errors
     report_count: int = 5
     test_output_file: str = ''
+    test_report_file: str = ''  # .html, .csv or .json
 
 
 @dataclass(frozen=True)

@@ -138,8 +138,16 @@ def validate(config: Config) -> None:
         *_bad_combinations(config),
         *_bad_transfer(config),
         *_bad_scorer(config),
+        *_bad_report(config),
         *_bad_augmentations(config),
     ]
+    if problems:
+        raise FlagError('\n'.join(problems))
+
+
+def validate_for_tool(config: Config) -> None:
+    """Raises `FlagError` with what is wrong about values that tools have too; they need none of the files of a run."""
+    problems = [*_bad_values(config), *_bad_features(config), *_bad_scorer(config)]
     if problems:
         raise FlagError('\n'.join(problems))
 
@@ -218,6 +226,12 @@ def _bad_combinations(config: Config) -> Iterator[str]:
             f'--cpu_towers={parallel.cpu_towers}: does not fit --mixed_precision_type=float16, which runs on GPUs '
             'only; --mixed_precision_type=bfloat16 runs on CPUs'
         )
+
+
+def _bad_report(config: Config) -> Iterator[str]:
+    path = config.report.test_report_file
+    if path and not path.lower().endswith(configs.REPORT_SUFFIXES):
+        yield f'--test_report_file={path}: must end in {" or ".join(configs.REPORT_SUFFIXES)}, which chooses the format'
 
 
 def _bad_scorer(config: Config) -> Iterator[str]:
@@ -300,9 +314,11 @@ def check_paths(config: Config, launch: Launch | None = None) -> None:
         reason = _why_not_writable(folder)
         if reason:
             problems.append(f'--{flag}={folder}: cannot be written: {reason}')
-    output = config.report.test_output_file
-    if config.data.test_files and output and launch.is_chief and os.path.isdir(output):
-        problems.append(f'--test_output_file={output}: is a folder; give the name of a file')
+    if config.data.test_files and launch.is_chief:
+        for flag in ('test_output_file', 'test_report_file'):
+            output = getattr(config.report, flag)
+            if output and os.path.isdir(output):
+                problems.append(f'--{flag}={output}: is a folder; give the name of a file')
     if problems:
         raise FlagError('\n'.join(problems))
     if launch.is_chief and not (launch.of_several and config.parallel.checkpoint_per_node):
@@ -329,8 +345,9 @@ def _written_folders(config: Config, launch: Launch) -> Iterator[tuple[str, str]
         yield 'summary_dir', config.report.summary_dir
     if config.export.export_dir:
         yield 'export_dir', config.export.export_dir
-    if config.data.test_files and config.report.test_output_file:
-        yield 'test_output_file', os.path.dirname(config.report.test_output_file) or os.curdir
+    for flag in ('test_output_file', 'test_report_file') if config.data.test_files else ():
+        if output := getattr(config.report, flag):
+            yield flag, os.path.dirname(output) or os.curdir
 
 
 def _why_not_writable(folder: str) -> str:
