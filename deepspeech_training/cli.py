@@ -124,7 +124,8 @@ def _work(config: Config, launch: Launch) -> None:
         from deepspeech_training.export.checks import check_export
 
         check_export(config.export, alphabet)
-    if config.data.test_files or config.one_shot_infer:
+    measures_wer = config.schedule.dev_wer_every and config.data.train_files and config.data.dev_files
+    if config.data.test_files or config.one_shot_infer or measures_wer:
         from deepspeech_training.decoding import decoder_for
 
         decoder_for(config.decoding, alphabet).close()  # a language model that does not fit is no surprise for the end

@@ -16,6 +16,8 @@ LEVELS = (
     ('cli',),
     ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription'),
     ('epochs', 'runtimes'),
+    ('dev_sets',),
+    ('passes', 'dev_transcripts'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
