@@ -25,6 +25,7 @@ from deepspeech_training.checkpoints.folder import BEST, LAST, Found, named_chec
 from deepspeech_training.checkpoints.tensors import SUFFIXES, read_shapes
 from deepspeech_training.errors import CheckpointError
 from deepspeech_training.flags.table import FLAGS
+from deepspeech_training.text.byte_alphabet import BYTE_NAMES, BYTES_OUTPUT_FLAG
 from deepspeech_training.validation import DROPOUT_FLAGS
 
 DROPOUT = 'model.dropout'
@@ -154,7 +155,8 @@ def as_text(facts: dict[str, Any]) -> str:
             f"parameters, {slots} Adam's moments"
         )
     if facts.get('alphabet'):
-        lines.append(f'  alphabet {"".join(facts["alphabet"])!r}')
+        of_bytes = tuple(facts['alphabet']) == BYTE_NAMES
+        lines.append(f'  alphabet {BYTES_OUTPUT_FLAG if of_bytes else repr("".join(facts["alphabet"]))}')
     if facts.get('features'):
         lines.append('  ' + ' '.join(f'--{name}={value}' for name, value in facts['features'].items()))
     if facts['flags']:

@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from deepspeech_training import log
 from deepspeech_training.config import UNICODE_NORMALIZATIONS
-from deepspeech_training.data.manifest import read_csv
+from deepspeech_training.data.formats import read_data_set
 from deepspeech_training.errors import DataError, UserError
 from deepspeech_training.text.alphabet import MAX_LABELS, describe_character, normalize
 
@@ -74,14 +74,14 @@ def count_characters(paths: Sequence[str], form: str) -> tuple[Counter[str], dic
     counts: Counter[str] = Counter()
     first: dict[str, str] = {}
     for path in paths:
-        samples, problems = read_csv(path)
+        samples, problems = read_data_set(path)
         for problem in problems:
             log.warn(f'left out: {problem}')
         for sample in samples:
             text = normalize(sample.transcript, form)
             counts.update(text)
             for character in text:
-                first.setdefault(character, f'{sample.csv}:{sample.line}')
+                first.setdefault(character, sample.place)
     if not counts:
         raise DataError(f'{", ".join(paths)}: no transcript has a character')
     if len(counts) > MAX_LABELS:

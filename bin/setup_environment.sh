@@ -92,6 +92,11 @@ main() {
     source bin/build_tools.sh
     install_packages g++  # KenLM is built from its source
   fi
+  if [ "$extra" = dev ] && ! command -v sox >/dev/null && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    source bin/build_tools.sh
+    say 'installing sox with apt-get'
+    apt_install sox || say 'without sox, tests that compare audio formats with it are skipped'
+  fi
   say "Installing TensorFlow for $TENSORFLOW and the trainer ($extra) into $VENV: a minute or some, most of it for the download"
   if [ "$TENSORFLOW" = cuda ]; then  # the two packages have the same files
     "$python" -m pip uninstall -q -y tensorflow-cpu 2>/dev/null || true

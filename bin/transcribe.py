@@ -75,6 +75,7 @@ def build_parser() -> argparse.ArgumentParser:
     add('--max_segment', type=float, default=20, help='seconds; longer recordings are cut at silences')
     add('--min_silence', type=float, default=0.5, help='seconds; what is quiet for less is no place to cut')
     add('--rate', type=int, default=0, help="of the samples on standard input, Hz; 0: the model's")
+    add('--audio_channel', type=int, default=0, help='of recordings with several, counted from 1; 0: their mean')
     add('--load_evaluate', choices=LOAD_EVALUATE, default='auto', help='which checkpoint of a folder')
     add('--alphabet_config_path', default='', help='for checkpoints that DeepSpeech wrote')
     add('--audio_sample_rate', type=int, default=FeatureConfig.sample_rate, help='for these, Hz')
@@ -87,7 +88,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def check(args: argparse.Namespace) -> None:
     """Raises `FlagError` for values that cannot be."""
-    for name, least in (('processes', 1), ('threads', 0), ('beam_width', 0), ('rate', 0)):
+    for name, least in (('processes', 1), ('threads', 0), ('beam_width', 0), ('rate', 0), ('audio_channel', 0)):
         if getattr(args, name) < least:
             raise FlagError(f'--{name}={getattr(args, name)}: must be at least {least}')
     for name in ('audio_sample_rate', 'feature_win_len', 'feature_win_step'):
@@ -107,6 +108,8 @@ def check(args: argparse.Namespace) -> None:
         raise FlagError('- is standard input, and cannot be transcribed together with files')
     if args.rate and args.audio != [PIPE]:
         raise FlagError(f'--rate={args.rate} is for standard input (-); files say their own rate')
+    if args.audio_channel and args.audio == [PIPE]:
+        raise FlagError(f'--audio_channel={args.audio_channel} is for files; standard input (-) is mono')
 
 
 def recognition(args: argparse.Namespace) -> Recognition:
@@ -148,7 +151,9 @@ def transcribe(args: argparse.Namespace, recordings: Sequence[Recording], crew: 
     total = round(sum(recording.seconds for recording in recordings))
     failed = 0
     with output, log.progress('Transcribing seconds', total, not args.noshow_progressbar) as bar:
-        results = transcribe_recordings(recordings, crew.recognize, features, splitting, separator, bar.advance)
+        results = transcribe_recordings(
+            recordings, crew.recognize, features, splitting, separator, bar.advance, args.audio_channel
+        )
         for result in results:
             if isinstance(result, Failure):
                 failed += 1

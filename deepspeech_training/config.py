@@ -28,6 +28,7 @@ ON_BAD_SAMPLE = ('error', 'skip')
 UNICODE_NORMALIZATIONS = ('NFC', 'NFD', 'none')
 LOAD_TRAIN = ('auto', 'last', 'best', 'init')
 LOAD_EVALUATE = ('auto', 'last', 'best')
+REPORT_SUFFIXES = ('.html', '.csv', '.json')
 STRATEGIES = ('hybrid', 'sync', 'async')
 LR_SCALINGS = ('linear', 'sqrt', 'none')
 LR_SCHEDULES = ('constant', 'cosine')
@@ -46,6 +47,7 @@ class FeatureConfig:
     step_ms: int = 20
     backend: str = 'tensorflow'  # one of FEATURE_BACKENDS
     normalize_sample_rate: bool = True  # resample files of another rate; else they are bad samples
+    channel: int = 0  # of files with several, counted from 1; 0: their mean
 
     @property
     def window_samples(self) -> int:
@@ -103,6 +105,7 @@ class DataConfig:
     augment: tuple[str, ...] = ()  # augmentations of the training samples, as `augment_specs` reads them
     unicode_normalization: str = 'NFC'  # of alphabet and transcripts, one of UNICODE_NORMALIZATIONS
     alphabet_config_path: str = 'data/alphabet.txt'
+    bytes_output_mode: bool = False  # the labels are the bytes of UTF-8, not those of `alphabet_config_path`
     on_bad_sample: str = 'error'  # one of ON_BAD_SAMPLE
 
 
@@ -183,6 +186,7 @@ class ReportConfig:
     log_level: int = 1  # 0 debug, 1 info, 2 warnings, 3 errors
     report_count: int = 5
     test_output_file: str = ''
+    test_report_file: str = ''  # .html, .csv or .json
 
 
 @dataclass(frozen=True)

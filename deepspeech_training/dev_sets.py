@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from deepspeech_training import log
 from deepspeech_training.config import Config
 from deepspeech_training.dev_transcripts import DevTranscriber, as_markdown
+from deepspeech_training.errors import UserError
 from deepspeech_training.parallel.strategy import Strategy
 from deepspeech_training.passes import Passes
 from deepspeech_training.text.metrics import Transcription, error_rates
@@ -47,8 +48,20 @@ class DevSets:
 
     def measure(self, epoch: int, heed_signals: Callable[[], None]) -> DevResult | None:
         """The results after `epoch` (from 0); None without dev sets. `heed_signals` may end it with an exception."""
+        if not self._parts:
+            return None
         every = self._config.schedule.dev_wer_every
-        transcriber = self._transcriber if every and (epoch + 1) % every == 0 else None
+        if not (self._transcriber and every and (epoch + 1) % every == 0):
+            return self._measure(epoch, heed_signals, None)
+        try:
+            with self._transcriber.ready(self._parts):
+                return self._measure(epoch, heed_signals, self._transcriber)
+        except UserError:
+            if self._strategy.world_size == 1:
+                heed_signals()  # a signal to all processes has ended those that decode, too
+            raise
+
+    def _measure(self, epoch: int, heed_signals: Callable[[], None], transcriber: DevTranscriber | None) -> DevResult:
         curves: dict[str, float] = {}
         said: dict[str, list[Transcription]] = {}
         loss_sum, count, label = 0.0, 0.0, f'Epoch {epoch} | Validation'
@@ -60,12 +73,10 @@ class DevSets:
                 # Several processes must stop at the same place.
                 said[part.name] = transcriber.finish(part, heed_signals if self._strategy.world_size == 1 else None)
                 curves |= self._error_rates(f'{label} | {part.name}', said[part.name], f'/{part.name}')
-        if not self._parts:
-            return None
         curves['epoch_loss'] = loss = self._strategy.all_mean(loss_sum, count)
         wer = math.nan
         if transcriber:
-            everything = [each for texts in said.values() for each in texts]
+            everything = [each for transcriptions in said.values() for each in transcriptions]
             overall = self._error_rates(f'{label} | all dev sets' if len(said) > 1 else '', everything)
             wer = overall['wer']
             curves |= {f'epoch_{name}': value for name, value in overall.items()}

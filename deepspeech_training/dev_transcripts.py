@@ -5,42 +5,57 @@ from __future__ import annotations
 import random
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
+from contextlib import contextmanager
 
-import numpy as np
-
-from deepspeech_training.config import Config
+from deepspeech_training.config import DecodingConfig
 from deepspeech_training.data.manifest import Sample
-from deepspeech_training.decoding import decoder_for, decoder_threads
+from deepspeech_training.decoding import Decoder
+from deepspeech_training.decoding.pool import DecodingPool, decoding_pool
+from deepspeech_training.graphs import utterances
 from deepspeech_training.parallel.strategy import StepResult, Strategy
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.metrics import Transcription
 from deepspeech_training.totals import SampleRange
-
-WAITING_PER_THREAD = 8
-"""Utterances that may wait for a decoder thread before the model pauses: memory stays flat."""
 
 MARKDOWN = '\\`*_{}[]()#+-.!|<>&~'
 """What would be more than itself in a table."""
 
 
 class DevTranscriber:
-    """Decodes, as testing would, what evaluation steps give; in threads, while the model computes."""
+    """Decodes, as testing would, what evaluation steps give, while the model computes the next ones."""
 
-    def __init__(self, config: Config, strategy: Strategy, samples: Sequence[Sample], alphabet: Alphabet) -> None:
-        """`samples`: all that the pipeline reads. Raises `ScorerError` for a language model that cannot be used."""
+    def __init__(
+        self,
+        decoding: DecodingConfig,
+        strategy: Strategy,
+        samples: Sequence[Sample],
+        alphabet: Alphabet,
+        decoder: Decoder,
+    ) -> None:
+        """`samples`: all that the pipeline reads. `decoder`: the one that `decoding` describes."""
+        self._decoding = decoding
         self._strategy = strategy
         self._samples = samples
-        self._decoder = decoder_for(config.decoding, alphabet)
-        self._pool = ThreadPoolExecutor(decoder_threads(), thread_name_prefix='decoder')
-        self._waiting: deque[Future[tuple[int, str, float]]] = deque()
+        self._alphabet = alphabet
+        self._decoder = decoder
+        self._pool: DecodingPool | None = None
+        self._waiting: deque[tuple[int, float, Future[str]]] = deque()
         self._done: dict[int, tuple[str, float]] = {}
+
+    @contextmanager
+    def ready(self, parts: Sequence[SampleRange]) -> Iterator[None]:
+        """Within it `parts` can be decoded; what waits at its end is not any more."""
+        own = sum(part.count for part in parts) // self._strategy.world_size
+        with decoding_pool(self._decoding, self._alphabet, self._decoder, own) as self._pool:
+            yield
 
     def take(self, result: StepResult) -> None:
         """The utterances of a step. Waits for others where too many wait to be decoded."""
-        for index, logits, loss in utterances(result):
-            self._waiting.append(self._pool.submit(self._decode, index, logits, loss))
-            while len(self._waiting) > WAITING_PER_THREAD * decoder_threads():
+        assert self._pool is not None
+        for (index, loss), logits in utterances(result):
+            self._waiting.append((index, loss, self._pool.submit(logits)))
+            while len(self._waiting) > self._pool.most_waiting:
                 self._finish_one()
 
     def finish(self, part: SampleRange, between: Callable[[], None] | None = None) -> list[Transcription]:
@@ -57,26 +72,9 @@ class DevTranscriber:
         samples = [(self._samples[index], *done[index]) for index in part.order().tolist()]
         return [Transcription.of(sample.path, sample.transcript, text, loss) for sample, text, loss in samples]
 
-    def close(self) -> None:
-        """Ends the threads; what waits is not decoded any more."""
-        self._pool.shutdown(cancel_futures=True)
-        self._decoder.close()
-
     def _finish_one(self) -> None:
-        index, text, loss = self._waiting.popleft().result()
-        self._done[index] = text, loss
-
-    def _decode(self, index: int, logits: np.ndarray, loss: float) -> tuple[int, str, float]:
-        return index, self._decoder.decode(logits), loss
-
-
-def utterances(result: StepResult) -> Iterator[tuple[int, np.ndarray, float]]:
-    """Position, logits `[frames, n_output]` and loss of each utterance of a step that has its towers' output."""
-    for tower in result.per_tower:
-        for row in np.flatnonzero(tower['weights'] > 0).tolist():
-            length = tower['lengths'][row]
-            # A copy, so that the batch can be freed before all of it is decoded.
-            yield int(tower['indices'][row]), tower['logits'][:length, row].copy(), float(tower['losses'][row])
+        index, loss, text = self._waiting.popleft()
+        self._done[index] = text.result(), loss
 
 
 def as_markdown(transcriptions: Sequence[Transcription], count: int, seed: str) -> str:

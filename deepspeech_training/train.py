@@ -22,6 +22,7 @@ from deepspeech_training.data.batches import cut_batches
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.order import epoch_batches, frames_of
+from deepspeech_training.decoding import Decoder, decoder_for
 from deepspeech_training.dev_transcripts import DevTranscriber
 from deepspeech_training.epochs import TrainingLoop
 from deepspeech_training.errors import CheckpointError
@@ -164,8 +165,10 @@ class Handover:
     state: RunState
 
 
-def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
+def train(config: Config, data_sets: DataSets, alphabet: Alphabet, decoder: Decoder | None = None) -> None:
     """Trains for `config.schedule.epochs` epochs.
+
+    `decoder`: as `config.decoding` describes it, if one is open already; it stays open.
 
     Raises:
       CheckpointError: a checkpoint cannot be read or written, or there is none whose layers could be frozen.
@@ -179,7 +182,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     strategy = create_strategy(config.parallel)
     config = with_compute_type(config, strategy)
     with ExitStack() as opened:
-        training = _Training(config, strategy, data_sets, alphabet, opened)
+        training = _Training(config, strategy, data_sets, alphabet, opened, decoder)
         handover = None
         for phase in phases(config):
             handover = training.run(phase, handover)
@@ -191,7 +194,13 @@ class _Training:
     """What the phases of a training have in common; what is open over several of them is closed with `opened`."""
 
     def __init__(
-        self, config: Config, strategy: Strategy, data_sets: DataSets, alphabet: Alphabet, opened: ExitStack
+        self,
+        config: Config,
+        strategy: Strategy,
+        data_sets: DataSets,
+        alphabet: Alphabet,
+        opened: ExitStack,
+        decoder: Decoder | None,
     ) -> None:
         self._config = config
         self._strategy = strategy
@@ -212,8 +221,10 @@ class _Training:
         self._interrupts = Interrupts()
         self._transcriber = None
         if config.schedule.dev_wer_every and data_sets.dev:
-            self._transcriber = DevTranscriber(config, strategy, self._samples, alphabet)
-            opened.callback(self._transcriber.close)
+            if decoder is None:
+                decoder = decoder_for(config.decoding, alphabet)
+                opened.callback(decoder.close)
+            self._transcriber = DevTranscriber(config.decoding, strategy, self._samples, alphabet, decoder)
 
     def _add(self, name: str, rows: Sequence[Sample]) -> SampleRange:
         added = SampleRange(name, len(self._samples), len(rows))

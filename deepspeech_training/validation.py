@@ -55,6 +55,7 @@ SHARE = Range(at_least=0, below=1)
 RANGES: dict[str, tuple[str, Range]] = {
     # flag: (attribute of Config, range)
     'audio_sample_rate': ('features.sample_rate', Range(at_least=4000, at_most=384000)),
+    'audio_channel': ('features.channel', Range(at_least=0, at_most=255)),
     'feature_win_len': ('features.window_ms', Range(at_least=1, at_most=1000)),
     'feature_win_step': ('features.step_ms', Range(at_least=1, at_most=1000)),
     'n_hidden': ('model.n_hidden', Range(at_least=1, at_most=65536)),
@@ -139,8 +140,16 @@ def validate(config: Config) -> None:
         *_bad_combinations(config),
         *_bad_transfer(config),
         *_bad_scorer(config),
+        *_bad_report(config),
         *_bad_augmentations(config),
     ]
+    if problems:
+        raise FlagError('\n'.join(problems))
+
+
+def validate_for_tool(config: Config) -> None:
+    """Raises `FlagError` with what is wrong about values that tools have too; they need none of the files of a run."""
+    problems = [*_bad_values(config), *_bad_features(config), *_bad_scorer(config)]
     if problems:
         raise FlagError('\n'.join(problems))
 
@@ -224,6 +233,12 @@ def _bad_combinations(config: Config) -> Iterator[str]:
         )
 
 
+def _bad_report(config: Config) -> Iterator[str]:
+    path = config.report.test_report_file
+    if path and not path.lower().endswith(configs.REPORT_SUFFIXES):
+        yield f'--test_report_file={path}: must end in {" or ".join(configs.REPORT_SUFFIXES)}, which chooses the format'
+
+
 def _bad_scorer(config: Config) -> Iterator[str]:
     """What is about a language model needs one."""
     decoding = config.decoding
@@ -298,15 +313,17 @@ def check_paths(config: Config, launch: Launch | None = None) -> None:
     """
     launch = launch or Launch()
     problems = []
-    if not os.path.isfile(config.data.alphabet_config_path):
+    if not config.data.bytes_output_mode and not os.path.isfile(config.data.alphabet_config_path):
         problems.append(f'--alphabet_config_path={config.data.alphabet_config_path}: {_why_no_file(config)}')
     for flag, folder in _written_folders(config, launch):
         reason = _why_not_writable(folder)
         if reason:
             problems.append(f'--{flag}={folder}: cannot be written: {reason}')
-    output = config.report.test_output_file
-    if config.data.test_files and output and launch.is_chief and os.path.isdir(output):
-        problems.append(f'--test_output_file={output}: is a folder; give the name of a file')
+    if config.data.test_files and launch.is_chief:
+        for flag in ('test_output_file', 'test_report_file'):
+            output = getattr(config.report, flag)
+            if output and os.path.isdir(output):
+                problems.append(f'--{flag}={output}: is a folder; give the name of a file')
     if problems:
         raise FlagError('\n'.join(problems))
     if launch.is_chief and not (launch.of_several and config.parallel.checkpoint_per_node):
@@ -333,8 +350,9 @@ def _written_folders(config: Config, launch: Launch) -> Iterator[tuple[str, str]
         yield 'summary_dir', config.report.summary_dir
     if config.export.export_dir:
         yield 'export_dir', config.export.export_dir
-    if config.data.test_files and config.report.test_output_file:
-        yield 'test_output_file', os.path.dirname(config.report.test_output_file) or os.curdir
+    for flag in ('test_output_file', 'test_report_file') if config.data.test_files else ():
+        if output := getattr(config.report, flag):
+            yield flag, os.path.dirname(output) or os.curdir
 
 
 def _why_not_writable(folder: str) -> str:

@@ -9,7 +9,10 @@ import tensorflow as tf
 
 from deepspeech_training.config import Config
 from deepspeech_training.data.checks import DataSets, check_data
+from deepspeech_training.evaluate import transcribe_sets
+from deepspeech_training.evaluation.results import Results
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.metrics import Transcription
 from deepspeech_training.train import train
 
 
@@ -22,6 +25,13 @@ def run_training(config: Config) -> tuple[DataSets, Alphabet]:
     )
     train(config, data_sets, alphabet)
     return data_sets, alphabet
+
+
+def transcriptions(config: Config, data_sets: DataSets, alphabet: Alphabet) -> list[Transcription]:
+    """What testing makes of the test sets."""
+    with Results(list(data_sets.test)) as results:
+        transcribe_sets(config, data_sets.test, alphabet, results)
+        return [result.transcription for result in results.read(range(len(results)))]
 
 
 def events(folder: Path) -> Iterator[tf.compat.v1.Event]:

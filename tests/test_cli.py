@@ -155,6 +155,7 @@ def test_one_shot_file_is_checked_first(folder: Path, checkpoint: str, capsys: p
         (['text.wav'], 'text.wav'),
         (['short.wav'], '30 ms of audio are shorter than one window'),
         (['slow.wav', '--nonormalize_sample_rate'], 'has 8000 Hz, the model 16000 Hz'),
+        (['slow.wav', '--audio_channel=2'], 'slow.wav: has 1 channel; there is no channel 2'),
     ):
         status, errors, output = run([checkpoint, '--one_shot_infer', *args], capsys)
         assert status == 2

@@ -17,6 +17,7 @@ from deepspeech_training.checkpoints import BEST, LAST, find_checkpoint
 from deepspeech_training.config import Config
 from deepspeech_training.dev_transcripts import DevTranscriber, as_markdown
 from deepspeech_training.errors import TrainingInterruptedError
+from deepspeech_training.parallel.strategy import StepResult
 from deepspeech_training.text.metrics import Transcription
 from tests.helpers import events, run_training, scalars
 from tests.test_resume import assert_same_run, run_stopped_after
@@ -98,17 +99,17 @@ def test_a_run_that_was_stopped_is_the_run_it_would_have_been(whole: Config, beg
 
 def test_stopped_while_it_decodes(tmp_path: Path) -> None:
     config = config_of(tmp_path, epochs=2)
-    decode = DevTranscriber._decode
-    stopped: list[bool] = []
+    take = DevTranscriber.take
 
-    def stop(transcriber: DevTranscriber, *args: Any) -> Any:
+    def stop(transcriber: DevTranscriber, result: StepResult) -> None:
+        take(transcriber, result)
         if not stopped:
             stopped.append(True)
             os.kill(os.getpid(), signal.SIGTERM)
-        return decode(transcriber, *args)
 
+    stopped: list[bool] = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DevTranscriber, '_decode', stop)
+        patch.setattr(DevTranscriber, 'take', stop)
         with pytest.raises(TrainingInterruptedError):
             run_training(config)
     assert state_of(find_checkpoint(config.checkpoints.save_dir, LAST))['epoch'] == 1, 'the second is not over'

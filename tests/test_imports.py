@@ -14,17 +14,19 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor'),
+    ('evaluation',),
     ('epochs', 'runtimes'),
     ('dev_sets',),
     ('passes', 'dev_transcripts'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
+    ('tool_arguments',),
     ('validation',),
     ('augment_specs',),
-    ('interrupts',),
-    ('config', 'errors', 'log', 'launch'),
+    ('interrupts', 'workers'),
+    ('config', 'errors', 'log', 'launch', 'storage'),
 )
 """A room opens doors to the levels below it only, not to its neighbours."""
 
@@ -45,13 +47,18 @@ WITHOUT_TENSORFLOW = (
         'text',
         'audio',
         'decoding',
+        'evaluation',
+        'doctor',
         'flags',
+        'tool_arguments',
         'validation',
         'config',
         'errors',
         'log',
         'launch',
         'schedule',
+        'storage',
+        'workers',
     ),
 )
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,20 +13,19 @@ import numpy.typing as npt
 import soundfile
 import soxr
 
+from deepspeech_training.audio.containers import BLOCK_FRAMES, ReadAt, ending_problem, frames_of_audio, header_problem
 from deepspeech_training.config import FeatureConfig
 from deepspeech_training.errors import DataError
 
 READ_BUFFER = 1024 * 1024  # bytes
 
-# Their headers do not tell whether the file goes on to its end, as a WAV file's does.
-COMPRESSED_FORMATS = ('FLAC', 'OGG', 'MP3')
 FLOAT_SUBTYPES = ('FLOAT', 'DOUBLE')
 SUBTYPES_OF_16_BITS = ('PCM_16', 'PCM_S8', 'PCM_U8')  # or fewer
+LOUDEST = 100.0
+"""Floats beyond full scale are clipped, as other programs do; those so far beyond are not meant as audio."""
 
-# libsndfile's log of a WAV header that promises more bytes than follow.
-CUT_OFF = re.compile(r'^data : (\d+) \(should be (\d+)\)', re.MULTILINE)
-UNKNOWN_LENGTH = 2**31 - 2**16  # bytes; programs that write to a pipe put about 2^31 or 2^32 into the header
-CUT_OFF_TOLERANCE = 0.1  # seconds; some programs count the header's bytes as audio
+ERROR_WITHOUT_MEANING = 'File does not exist'
+"""What libsndfile says of some damaged MP3 files that do."""
 
 
 @dataclass(frozen=True)
@@ -44,24 +42,19 @@ class AudioInfo:
         return self.frames / self.sample_rate
 
 
-def audio_info(path: str) -> AudioInfo:
+def audio_info(path: str, content: bytes | None = None) -> AudioInfo:
     """Length and format of an audio file, from its header; of compressed formats the last sample is read too.
 
-    Raises `DataError` for what cannot be read as audio, and for a file that ends before the length its header
-    promises (an interrupted copy: the transcript would not fit it).
+    With `content` that is taken for the file's bytes, and `path` only names it.
+
+    Raises `DataError` for what cannot be read as audio, for a header that cannot be right, and for a file that ends
+    before the length its header promises (an interrupted copy: the transcript would not fit it).
     """
-    with _open_audio(path) as file:
-        info = AudioInfo(file.frames, file.samplerate, file.channels)
-        if file.format in COMPRESSED_FORMATS:
-            _read_last_sample(path, file)
-        elif match := CUT_OFF.search(file.extra_info):
-            promised, there = map(int, match.groups())
-            missing = info.duration * (promised - there) / max(there, 1)
-            if promised < UNKNOWN_LENGTH and missing > CUT_OFF_TOLERANCE:
-                raise DataError(
-                    f'{path}: is cut off: its header promises {info.duration + missing:.2f} s of audio, '
-                    f'{info.duration:.2f} s are there. Copy or convert it again'
-                )
+    with _open(path, content) as opened:
+        file = opened.file
+        info = AudioInfo(frames_of_audio(file), file.samplerate, file.channels)
+        if problem := ending_problem(file, opened.read_at, opened.size):
+            raise DataError(f'{path}: {problem}')
         return info
 
 
@@ -71,25 +64,59 @@ def read_audio(
     """The samples of an audio file: float32 `[samples]`, full scale 1, mono, at `features.sample_rate`.
 
     Any format that libsndfile knows by its content (WAV, FLAC, OGG, MP3, ...), whatever the file's name. The int16
-    value 32768 becomes 1. Several channels are averaged; another sample rate is converted by soxr; the result is
-    rounded to 16 bits (see `to_16_bits`). Of a WAV file that is cut off, what is there. The first `buffer_size` bytes
-    are asked for at once, which helps on slow file systems. With `content` that is taken for the file's bytes.
+    value 32768 becomes 1. Of several channels the mean, or the one that `features.channel` picks; another sample rate
+    is converted by soxr; the result is rounded to 16 bits (see `to_16_bits`). Of a file that is cut off, what is there.
+    The first `buffer_size` bytes are asked for at once, which helps on slow file systems. With `content` that is taken
+    for the file's bytes.
 
-    Raises `DataError` for what cannot be read as audio, for samples that are not finite, and for another sample rate
-    where `features.normalize_sample_rate` is off.
+    Raises `DataError` for what cannot be read as audio, for a header that cannot be right, for samples that are not
+    finite or far beyond full scale, for a channel that is not there, and for another sample rate where
+    `features.normalize_sample_rate` is off.
     """
-    with _open_audio(path, buffer_size) if content is None else _open_content(path, content) as file:
+    with _open(path, content, buffer_size) as opened:
+        file = opened.file
         rate = file.samplerate
         if rate != features.sample_rate and not features.normalize_sample_rate:
             raise DataError(f'{path}: {wrong_rate(rate, features.sample_rate)}')
-        samples = file.read(dtype='float32', always_2d=True)
-        rounded = file.subtype in SUBTYPES_OF_16_BITS and rate == features.sample_rate and samples.shape[1] == 1
-        if file.subtype in FLOAT_SUBTYPES and not np.isfinite(samples).all():
-            raise DataError(f'{path}: has samples that are not finite (NaN or infinity)')
-    mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
+        if features.channel > file.channels:
+            raise DataError(f'{path}: {wrong_channel(file.channels, features.channel)}')
+        samples = _read_all(file)
+        is_float = file.subtype in FLOAT_SUBTYPES
+        is_rounded = file.subtype in SUBTYPES_OF_16_BITS
+    if is_float and (problem := _float_problem(samples)):
+        raise DataError(f'{path}: {problem}')
+    if features.channel:
+        mono = samples[:, features.channel - 1].copy()
+    elif samples.shape[1] > 1:
+        mono = samples.mean(axis=1, dtype=np.float32)
+        is_rounded = False
+    else:
+        mono = samples[:, 0]
     if rate != features.sample_rate:
         mono = soxr.resample(mono, rate, features.sample_rate)
-    return mono if rounded else to_16_bits(mono)
+        is_rounded = False
+    return mono if is_rounded else to_16_bits(mono)
+
+
+def _read_all(file: soundfile.SoundFile) -> npt.NDArray[np.float32]:
+    """float32 `[samples, channels]`: as many as the header promises and the file has."""
+    blocks: list[npt.NDArray[np.float32]] = []
+    left = frames_of_audio(file)
+    while left or not blocks:
+        count = min(left, BLOCK_FRAMES)
+        blocks.append(file.read(count, dtype='float32', always_2d=True))
+        left = left - count if len(blocks[-1]) == count else 0
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+
+def _float_problem(samples: npt.NDArray[np.float32]) -> str:
+    """Why floats are no audio; '' where they are."""
+    if not np.isfinite(samples).all():
+        return 'has samples that are not finite (NaN or infinity)'
+    peak = np.abs(samples).max(initial=0)
+    if peak > LOUDEST:
+        return f'has samples up to {peak:g}, where full scale is 1: it was not scaled when it was written'
+    return ''
 
 
 def to_16_bits(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
@@ -116,47 +143,59 @@ def wrong_rate(rate: int, wanted: int) -> str:
     return f'its sample rate is {rate} Hz, not {wanted} Hz, and --nonormalize_sample_rate forbids to convert it'
 
 
+def wrong_channel(channels: int, wanted: int) -> str:
+    """What is said of a file that lacks the channel that is wanted."""
+    return f'has {channels} channel{"s" if channels > 1 else ""}; there is no channel {wanted} (--audio_channel)'
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """An audio file, and its bytes."""
+
+    file: soundfile.SoundFile
+    read_at: ReadAt
+    size: int  # bytes
+
+
 @contextmanager
-def _open_audio(path: str, buffer_size: int = 0) -> Iterator[soundfile.SoundFile]:
-    """An audio file, opened by descriptor: by name, libsndfile takes some suffixes for the format."""
+def _open(path: str, content: bytes | None, buffer_size: int = 0) -> Iterator[_Opened]:
+    """A file, or what has been read of it, with a sound header. Raises `DataError`, also for what fails inside."""
     try:
-        with open(path, 'rb', buffering=0) as raw:
-            if os.fstat(raw.fileno()).st_size == 0:
+        with _open_file(path, buffer_size) if content is None else _open_content(content) as opened:
+            if opened is None:
                 raise DataError(f'{path}: is empty (0 bytes)')
-            if buffer_size and hasattr(os, 'posix_fadvise'):
-                os.posix_fadvise(raw.fileno(), 0, buffer_size, os.POSIX_FADV_WILLNEED)
-            with soundfile.SoundFile(raw.fileno(), closefd=False) as file:
-                yield file
+            if problem := header_problem(opened.file):
+                raise DataError(f'{path}: {problem}')
+            yield opened
     except OSError as error:
         raise DataError(f'{path}: cannot be read: {error.strerror}') from error
     except soundfile.LibsndfileError as error:
-        raise DataError(f'{path}: cannot be read as audio: {error.error_string.rstrip(".")}') from error
+        reason = error.error_string.rstrip('.')
+        if reason.startswith(ERROR_WITHOUT_MEANING):
+            reason = 'it is damaged or cut off'
+        raise DataError(f'{path}: cannot be read as audio: {reason}') from error
 
 
 @contextmanager
-def _open_content(path: str, content: bytes) -> Iterator[soundfile.SoundFile]:
-    """An audio file of which all bytes have been read."""
+def _open_file(path: str, buffer_size: int) -> Iterator[_Opened | None]:
+    """Opened by descriptor: by name, libsndfile takes some suffixes for the format. None if it is empty."""
+    with open(path, 'rb', buffering=0) as raw:
+        descriptor = raw.fileno()
+        size = os.fstat(descriptor).st_size
+        if not size:
+            yield None
+            return
+        if buffer_size and hasattr(os, 'posix_fadvise'):
+            os.posix_fadvise(descriptor, 0, buffer_size, os.POSIX_FADV_WILLNEED)
+        with soundfile.SoundFile(descriptor, closefd=False) as file:
+            yield _Opened(file, lambda start, count: os.pread(descriptor, count, start), size)
+
+
+@contextmanager
+def _open_content(content: bytes) -> Iterator[_Opened | None]:
+    """The same of bytes."""
     if not content:
-        raise DataError(f'{path}: is empty (0 bytes)')
-    try:
-        with soundfile.SoundFile(io.BytesIO(content)) as file:
-            yield file
-    except soundfile.LibsndfileError as error:
-        raise DataError(f'{path}: cannot be read as audio: {error.error_string.rstrip(".")}') from error
-
-
-def _read_last_sample(path: str, file: soundfile.SoundFile) -> None:
-    """Raises `DataError` where the file has no such sample."""
-    if not file.frames:
+        yield None
         return
-    try:
-        file.seek(file.frames - 1)
-        there = len(file.read(1))
-    except soundfile.LibsndfileError:
-        there = 0
-    if not there:
-        duration = file.frames / file.samplerate
-        raise DataError(
-            f'{path}: is cut off or damaged: its header promises {duration:.2f} s of audio, whose end cannot be read. '
-            'Copy or convert it again'
-        )
+    with soundfile.SoundFile(io.BytesIO(content)) as file:
+        yield _Opened(file, lambda start, count: content[start : start + count], len(content))

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from deepspeech_training import log
-from deepspeech_training.audio.reading import resampled_length, wrong_rate
+from deepspeech_training.audio.reading import resampled_length, wrong_channel, wrong_rate
 from deepspeech_training.config import DataConfig, FeatureConfig
 from deepspeech_training.data.findings import Findings, tell_skipped
-from deepspeech_training.data.manifest import Problem, Sample, read_csv
+from deepspeech_training.data.formats import read_data_set
+from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.order import sort_samples
 from deepspeech_training.data.probing import look_at_audio
 from deepspeech_training.data.remembered import AudioFacts, memory_folder, one_at_a_time
@@ -31,7 +32,7 @@ class DataSets:
 def check_data(
     data: DataConfig, features: FeatureConfig, alphabet: Alphabet, *, save_dir: str, show_progressbar: bool
 ) -> DataSets:
-    """Reads the CSV files of a run and looks at every row and every audio file in them.
+    """Reads the data sets of a run and looks at every row and every audio file in them.
 
     What was found in the audio files is remembered (in `save_dir`, or without one in the user's folder for caches), so
     that only files that are new or have changed are opened the next time. Several processes that check the same files
@@ -45,7 +46,7 @@ def check_data(
     findings = Findings(csv_files, alphabet)
     folder = memory_folder(save_dir)
     with one_at_a_time(folder, csv_files):
-        rows = _read_all(csv_files, alphabet, findings)
+        rows = _read_all(csv_files, alphabet, findings, folder)
         facts = look_at_audio(rows, folder, show_progressbar)
         usable = {
             path: [
@@ -79,6 +80,8 @@ def audio_problem(facts: AudioFacts, features: FeatureConfig) -> str:
     """Why no features can be made of an audio file; empty where they can."""
     if facts.sample_rate != features.sample_rate and not features.normalize_sample_rate:
         return wrong_rate(facts.sample_rate, features.sample_rate)
+    if features.channel > facts.channels:
+        return wrong_channel(facts.channels, features.channel)
     if not facts.frames:
         return 'the audio file has no samples'
     if not feature_frames(facts, features):
@@ -94,27 +97,30 @@ def length_problem(transcript: str, facts: AudioFacts, features: FeatureConfig, 
     "Connectionist Temporal Classification", 2006). The characters of `transcript` must be in the alphabet.
     """
     frames = feature_frames(facts, features)
-    if frames >= 2 * len(transcript):  # enough even if all labels are alike: spares nearly all the rest
+    # Enough even if all labels are alike: spares nearly all the rest.
+    if frames >= 2 * len(transcript) * alphabet.labels_per_character:
         return ''
     labels = alphabet.encode(transcript)
     pairs = sum(first == second for first, second in pairwise(labels))
     if frames >= len(labels) + pairs:
         return ''
     return (
-        f'the transcript is too long for its audio: {len(labels)} characters and {pairs} repeated pairs need '
+        f'the transcript is too long for its audio: {len(labels)} {alphabet.unit} and {pairs} repeated pairs need '
         f'{len(labels) + pairs} frames, {facts.frames / facts.sample_rate:.2f} s of audio have {frames}'
     )
 
 
-def _read_all(csv_files: Sequence[str], alphabet: Alphabet, findings: Findings) -> dict[str, list[Sample]]:
-    """The readable rows of each readable CSV file. What is wrong with the others goes into `findings`.
+def _read_all(csv_files: Sequence[str], alphabet: Alphabet, findings: Findings, folder: str) -> dict[str, list[Sample]]:
+    """The readable rows of each readable data set. What is wrong with the others goes into `findings`.
+
+    `folder`: where to remember what is where in tar files.
 
     From here on their transcripts have the Unicode normal form of the alphabet.
     """
     rows = {}
     for path in csv_files:
         try:
-            rows[path], problems = read_csv(path)
+            rows[path], problems = read_data_set(path, folder=folder)
         except DataError as error:
             findings.csv_errors.append(str(error))
             continue
@@ -148,14 +154,15 @@ def _is_usable(
     ):
         messages.append(too_long)
     for message in messages:
-        findings.add(Problem(sample.csv, sample.line, sample.path, message))
+        findings.add(sample.problem(message))
     return not (unknown or messages)
 
 
 def _with_frames(sample: Sample, facts: AudioFacts | str, features: FeatureConfig) -> Sample:
-    """A usable sample that knows how long it is."""
+    """A usable sample that knows how long it is, and how large."""
     assert isinstance(facts, AudioFacts)
-    return replace(sample, frames=feature_frames(facts, features))
+    size = sample.size or facts.size if sample.source else sample.size
+    return replace(sample, size=size, frames=feature_frames(facts, features))
 
 
 def _judge(data: DataConfig, findings: Findings, usable: Mapping[str, Sequence[Sample]], save_dir: str) -> None:
@@ -180,6 +187,8 @@ def _tell_other_sizes(usable: Mapping[str, Sequence[Sample]], facts: Mapping[str
     for samples in usable.values():
         for sample in samples:
             found = facts[sample.path]
+            if sample.source and (sample.source.is_inside or sample.source.duration is not None):
+                continue  # the size is that of what contains it
             if isinstance(found, AudioFacts) and found.size != sample.size:
                 other.append((sample, found.size))
     if other:

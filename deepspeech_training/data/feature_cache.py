@@ -33,6 +33,7 @@ from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
 from deepspeech_training.data.contents import HASH_SIZE, ContentMemory
 from deepspeech_training.data.journal import CHECKSUM, KEY, Descriptor, Journal, RowIndex, append_whole
 from deepspeech_training.data.remembered import write_whole
+from deepspeech_training.data.sources import Source
 
 FEATURE_VERSION = 2
 """To be raised when the same audio and settings give other features; `tests/data/test_feature_cache.py` tells."""
@@ -83,6 +84,7 @@ def feature_settings(features: FeatureConfig, tensorflow: str, augmentation: str
         'feature_win_step': str(features.step_ms),
         'feature_backend': features.backend,
         'normalize_sample_rate': str(features.normalize_sample_rate).lower(),
+        'audio_channel': str(features.channel),
         'augmentation': augmentation,
         'tensorflow': tensorflow,
         **{package: metadata.version(package) for package in packages},
@@ -178,14 +180,17 @@ class FeatureCache:
             self._files.append(data)
         return self._files.index(data)
 
-    def find(self, path: str) -> CachedFeatures | None:
-        """The features of an audio file that did not change since it was last read. Raises `OSError`."""
-        content = self.contents.recall(path)
+    def find(self, path: str, source: Source | None = None) -> CachedFeatures | None:
+        """The features of audio that did not change since it was last read. Raises `OSError`."""
+        content = self.contents.recall(path, source)
         return None if content is None else self.find_content(content)
 
-    def read(self, path: str) -> tuple[bytes, bytes]:
-        """The hash of an audio file's content and the content, to be computed from and stored. Raises `OSError`."""
-        return self.contents.read(path)
+    def read(self, path: str, source: Source | None = None) -> tuple[bytes, bytes]:
+        """The hash of an audio file's content and the content, to be computed from and stored.
+
+        Raises `OSError` and `DataError` as `ContentMemory.read` does.
+        """
+        return self.contents.read(path, source)
 
     def find_content(self, content: bytes) -> CachedFeatures | None:
         """The features of an audio file with this content, of which `content` is the hash."""

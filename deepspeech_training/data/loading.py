@@ -19,6 +19,7 @@ from deepspeech_training.data.augmentation.augmenter import Augmenter, Moment
 from deepspeech_training.data.contents import HASH_SIZE
 from deepspeech_training.data.feature_cache import FeatureCache
 from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.sources import load_source
 from deepspeech_training.errors import DataError, UserError
 from deepspeech_training.text.alphabet import Alphabet
 
@@ -108,9 +109,9 @@ class SampleLoader:
         content, data = NO_CONTENT, None
         if self._cache is not None:
             try:
-                cached = self._cache.find(sample.path)
+                cached = self._cache.find(sample.path, sample.source)
                 if cached is None:
-                    content, data = self._cache.read(sample.path)
+                    content, data = self._cache.read(sample.path, sample.source)
                     cached = self._cache.find_content(content)  # of a file with another name, or touched
                 if cached is not None:
                     return _Sound(cached.mfccs, True, cached.samples, NO_CONTENT)
@@ -129,9 +130,9 @@ class SampleLoader:
         key, data = NO_CONTENT, None
         if cache is not None:
             try:
-                content = cache.contents.recall(sample.path)
+                content = cache.contents.recall(sample.path, sample.source)
                 if content is None:
-                    content, data = cache.read(sample.path)
+                    content, data = cache.read(sample.path, sample.source)
                 key = augmenter.key(content, moment, least_frames)
                 cached = cache.find_content(key)
                 if cached is not None:
@@ -147,6 +148,8 @@ class SampleLoader:
         return _Sound(mfccs, True, len(audio), NO_CONTENT)
 
     def _read(self, sample: Sample, data: bytes | None) -> np.ndarray:
+        if data is None and sample.source is not None:
+            data = load_source(sample.path, sample.source)
         audio = read_audio(sample.path, self._features, self._read_buffer, data)
         if not self._features.frames(len(audio)):
             raise DataError(

@@ -7,10 +7,11 @@ import stat
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
-from deepspeech_training import log
+from deepspeech_training import log, storage
 from deepspeech_training.audio.reading import audio_info
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.remembered import AudioFacts, AudioMemory
+from deepspeech_training.data.sources import Source, load_source
 from deepspeech_training.errors import DataError
 
 THREADS = 16  # they wait for the disk or the network most of the time
@@ -30,9 +31,9 @@ def look_at_audio(
     for memory in memories.values():
         known.update(memory.recall())
     found: dict[str, AudioFacts | str] = {}
-    paths = list(dict.fromkeys(sample.path for samples in csv_files.values() for sample in samples))
+    audio = {sample.path: sample.source for samples in csv_files.values() for sample in samples}
     try:
-        _look_at_all(paths, known, found, show_progressbar)
+        _look_at_all(audio, known, found, show_progressbar)
     finally:
         for csv, samples in csv_files.items():
             sound = {sample.path: found.get(sample.path, known.get(sample.path)) for sample in samples}
@@ -41,11 +42,17 @@ def look_at_audio(
 
 
 def _look_at_all(
-    paths: Sequence[str], known: Mapping[str, AudioFacts], found: dict[str, AudioFacts | str], show_progressbar: bool
+    audio: Mapping[str, Source | None],
+    known: Mapping[str, AudioFacts],
+    found: dict[str, AudioFacts | str],
+    show_progressbar: bool,
 ) -> None:
-    def look_at_some(some: Sequence[str]) -> list[AudioFacts | str]:
-        return [_look_at(path, known.get(path)) for path in some]
+    containers: dict[str, storage.Status] = {}
 
+    def look_at_some(some: Sequence[str]) -> list[AudioFacts | str]:
+        return [_look_at(path, audio[path], known.get(path), containers) for path in some]
+
+    paths = list(audio)
     tasks = [paths[start : start + FILES_A_TASK] for start in range(0, len(paths), FILES_A_TASK)]
     with (
         log.progress('Checking audio files', len(paths), enabled=show_progressbar) as bar,
@@ -60,8 +67,12 @@ def _look_at_all(
             raise
 
 
-def _look_at(path: str, known: AudioFacts | None) -> AudioFacts | str:
+def _look_at(
+    path: str, source: Source | None, known: AudioFacts | None, containers: dict[str, storage.Status]
+) -> AudioFacts | str:
     """The facts of one file, from `known` where it has not changed, or what is wrong with it."""
+    if source is not None:
+        return _look_at_source(path, source, known, containers)
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -77,3 +88,22 @@ def _look_at(path: str, known: AudioFacts | None) -> AudioFacts | str:
     except DataError as error:
         return str(error).removeprefix(f'{path}: ')
     return AudioFacts(status.st_size, status.st_mtime_ns, info.frames, info.sample_rate, info.channels)
+
+
+def _look_at_source(
+    path: str, source: Source, known: AudioFacts | None, containers: dict[str, storage.Status]
+) -> AudioFacts | str:
+    """As `_look_at`; `containers` remembers, for all threads, what was found out about those of several samples."""
+    try:
+        status = containers.get(source.file) or storage.status(source.file)
+        containers[source.file] = status
+        if known and (known.size, known.mtime) == status:
+            return known
+        info = audio_info(path, load_source(path, source))
+    except FileNotFoundError:
+        return 'the audio file does not exist'
+    except OSError as error:
+        return f'cannot be read: {error.strerror}'
+    except DataError as error:
+        return str(error).removeprefix(f'{path}: ')
+    return AudioFacts(*status, info.frames, info.sample_rate, info.channels)

@@ -7,27 +7,28 @@ import gzip
 import hashlib
 import json
 import os
+import re
 import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
-from deepspeech_training import log
+from deepspeech_training import log, storage
 
-VERSION = 1  # of the format and of what makes a file sound; another one counts as nothing remembered
+VERSION = 2  # of the format and of what makes a file sound; another one counts as nothing remembered
 FOLDER = 'checked_audio'
 PROGRAM_FOLDER = 'deepspeech_training'
 
 
 class AudioFacts(NamedTuple):
-    """What was found in an audio file, and when and how large the file was then.
+    """What was found in an audio file, and when and how large the file, or what contains it, was then.
 
     They do not depend on the run's settings (alphabet, features): those are applied to them anew each time.
     """
 
     size: int  # bytes
-    mtime: int  # nanoseconds
+    mtime: int  # nanoseconds, or another number that changes with the file
     frames: int  # samples of each channel
     sample_rate: int  # Hz
     channels: int
@@ -51,11 +52,11 @@ class AudioMemory:
     """
 
     def __init__(self, folder: str, csv: str) -> None:
-        absolute = os.path.abspath(csv)
+        absolute = storage.absolute(csv)
         digest = hashlib.sha256(absolute.encode(errors='surrogateescape')).hexdigest()[:16]
         self.path = os.path.join(folder, f'{os.path.basename(absolute)}-{digest}.json.gz')
         # Audio files are named as in the CSV file, so that it does not matter from where the program is started.
-        self._prefix = os.path.join(os.path.dirname(csv), '')
+        self._prefix = storage.folder_of(re.split(r'[*?{\[]', csv)[0])  # of all files that a pattern names
         self._stored: dict[str, AudioFacts] | None = None
 
     def recall(self) -> dict[str, AudioFacts]:
@@ -66,7 +67,7 @@ class AudioMemory:
             if content['version'] != VERSION:
                 return {}
             facts = {
-                name if os.path.isabs(name) else self._prefix + name: AudioFacts(*values)
+                name if os.path.isabs(name) or storage.is_remote(name) else self._prefix + name: AudioFacts(*values)
                 for name, values in content['audio'].items()
             }
         except FileNotFoundError:
@@ -100,7 +101,7 @@ def one_at_a_time(folder: str, csv_files: Sequence[str]) -> Iterator[None]:
     if not csv_files:
         yield
         return
-    names = '\n'.join(sorted(map(os.path.abspath, csv_files)))
+    names = '\n'.join(sorted(map(storage.absolute, csv_files)))
     digest = hashlib.sha256(names.encode(errors='surrogateescape')).hexdigest()[:16]
     try:
         os.makedirs(folder, exist_ok=True)

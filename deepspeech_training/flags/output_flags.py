@@ -61,6 +61,8 @@ REPORT = Group(
              needs=(*TEST, 'dev_wer_every')),
         Flag('test_output_file', 'path', '', 'report.test_output_file',
              'JSON file for transcript, result, distances and loss of each test sample.', needs=TEST),
+        Flag('test_report_file', 'path', '', 'report.test_report_file',
+             'Report of the test: .html with aligned words and the recordings, .csv or .json.', needs=TEST),
     ),
 )
 

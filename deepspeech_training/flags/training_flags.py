@@ -5,8 +5,6 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-BYTES = 'models that write bytes are not part of this version; give an alphabet with --alphabet_config_path'
-
 TRAIN, DEV, TEST = ('train_files',), ('dev_files',), ('test_files',)
 
 # fmt: off
@@ -75,6 +73,9 @@ FEATURES = Group(
              'Sample rate in Hz that the model works at.'),
         Flag('normalize_sample_rate', 'boolean', True, 'features.normalize_sample_rate',
              'Resample audio of another rate. Otherwise such files count as bad samples.'),
+        Flag('audio_channel', 'integer', 0, 'features.channel',
+             'Which channel of audio with several is used, counted from 1; 0 for the mean of all. Files without that '
+             'channel count as bad samples.'),
         Flag('feature_backend', 'enum', 'tensorflow', 'features.backend',
              "What computes the MFCCs: the graph, as in DeepSpeech 0.9, or the package python_speech_features, for "
              'models that were trained that way.', values=config.FEATURE_BACKENDS),
@@ -84,8 +85,9 @@ FEATURES = Group(
              'Unicode normal form of the alphabet and of all transcripts: letters with accents as one character '
              '(NFC), or as letter and accents (NFD), whichever way files have them; none leaves them as they are.',
              values=config.UNICODE_NORMALIZATIONS),
-        Flag('bytes_output_mode', 'boolean', False, '',
-             'Let the model write the bytes of UTF-8 instead of the characters of an alphabet.', later=BYTES),
+        Flag('bytes_output_mode', 'boolean', False, 'data.bytes_output_mode',
+             'Let the model write the bytes of UTF-8 instead of the characters of an alphabet: text of any language. '
+             'It has 256 outputs then; --alphabet_config_path is not read.'),
     ),
 )
 

@@ -45,12 +45,15 @@ def transcribe_recordings(
     splitting: Splitting,
     separator: str,
     advance: Callable[[float], None],
+    channel: int = 0,
 ) -> Iterator[Transcript | Failure]:
     """The transcripts in the order of `recordings`, as soon as they are known. One that fails does not stop the rest.
 
-    `recognize` answers in any order. `advance` is told how many seconds of audio are done.
+    `recognize` answers in any order. `advance` is told how many seconds of audio are done. `channel` is that of
+    `FeatureConfig`: models know nothing of it.
     """
     pending = [_Pending(problem=recording.problem) for recording in recordings]
+    features = replace(features, normalize_sample_rate=True, channel=channel)
     following = 0
 
     def complete() -> Iterator[Transcript | Failure]:
@@ -79,7 +82,7 @@ def _tasks(
         if recording.problem:
             continue
         try:
-            samples = read_audio(recording.path, replace(features, normalize_sample_rate=True))
+            samples = read_audio(recording.path, features)
         except DataError as error:
             pending[number].problem = str(error)
             continue

@@ -258,6 +258,46 @@ def test_no_file_stays_open(tmp_path: Path) -> None:
     assert len(os.listdir('/proc/self/fd')) == before
 
 
+def read_both(path: Path, content: bytes | None = None) -> list[AudioInfo | npt.NDArray[np.float32] | str]:
+    """What `audio_info` and `read_audio` answer, or the messages of their errors."""
+    answers: list[AudioInfo | npt.NDArray[np.float32] | str] = []
+    try:
+        answers.append(audio_info(str(path), content))
+    except DataError as error:
+        answers.append(str(error))
+    try:
+        answers.append(read_audio(str(path), FEATURES, content=content))
+    except DataError as error:
+        answers.append(str(error))
+    return answers
+
+
+@pytest.mark.parametrize('part', [1.0, 0.9, 0.5, 0.01, 0.0])
+@pytest.mark.parametrize(
+    ('options', 'rate'),
+    [
+        ({'format': 'WAV'}, 16000),
+        ({'format': 'WAV', 'subtype': 'FLOAT'}, 8000),
+        ({'format': 'FLAC'}, 16000),
+        ({'format': 'OGG'}, 44100),
+        ({'format': 'OGG', 'subtype': 'OPUS'}, 48000),
+        ({'format': 'MP3'}, 22050),
+        ({'format': 'RAW', 'subtype': 'PCM_16'}, 16000),  # has no header: no audio
+    ],
+    ids=str,
+)
+def test_bytes_that_are_no_file_of_their_own(tmp_path: Path, options: dict[str, str], rate: int, part: float) -> None:
+    noise = np.random.default_rng(1).normal(0, 0.1, [rate, 2]).astype(np.float32)
+    path = tmp_path / 'a'
+    cut(write(path, noise, rate, **options), part)
+
+    from_file = read_both(path)
+    from_content = read_both(path, path.read_bytes())
+
+    for one, other in zip(from_file, from_content, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 @pytest.mark.parametrize('buffer_size', [0, 1, 10**9])
 def test_any_buffer_size_reads_the_same(tmp_path: Path, buffer_size: int) -> None:
     path = write(tmp_path / 'a.wav', tone())

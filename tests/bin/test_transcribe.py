@@ -189,6 +189,23 @@ def test_a_folder_with_a_file_for_each(toy: Config, recordings: Path, tmp_path: 
     assert (out / 'abc.wav.srt').read_text().startswith('1\n00:00:00,')
 
 
+def test_a_channel_of_recordings(toy: Config, recordings: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    speech, rate = soundfile.read(recordings / 'abc.wav')
+    noise = np.random.default_rng(1).normal(0, 0.2, len(speech))
+    stereo = str(recordings / 'stereo.wav')
+    soundfile.write(stereo, np.stack([noise, speech], axis=1), rate)
+    model = toy.checkpoints.load_dir
+    assert transcribe.main([model, str(recordings / 'abc.wav')]) == 0
+    alone, _ = said(capsys)
+
+    assert transcribe.main([model, stereo, '--audio_channel', '2']) == 0
+    assert said(capsys)[0] == alone
+    assert transcribe.main([model, stereo, '--audio_channel', '3']) == 1
+    assert 'stereo.wav: has 2 channels; there is no channel 3 (--audio_channel)' in said(capsys)[1]
+    assert transcribe.main([model, '-', '--audio_channel', '2']) == 2
+    assert 'standard input (-) is mono' in said(capsys)[1]
+
+
 @pytest.mark.parametrize(
     ('arguments', 'reason'),
     [
@@ -196,6 +213,7 @@ def test_a_folder_with_a_file_for_each(toy: Config, recordings: Path, tmp_path: 
         (['--processes', '0'], '--processes=0: must be at least 1'),
         (['--max_segment', 'nan'], '--max_segment=nan: must be from 0.1'),
         (['--rate', '8000'], 'is for standard input'),
+        (['--audio_channel', '-1'], '--audio_channel=-1: must be at least 0'),
         (['-'], 'cannot be transcribed together with files'),
         (['--output', '/proc/none/out.txt'], '--output: cannot write /proc/none/out.txt'),
         (['--alphabet_config_path', 'none.txt'], "'none.txt' cannot be read"),

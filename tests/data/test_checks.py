@@ -346,6 +346,18 @@ def test_other_sample_rates_where_they_must_not_be_resampled(tmp_path: Path) -> 
     assert Run().check(train=[path]).train
 
 
+def test_a_channel_that_a_file_lacks(tmp_path: Path) -> None:
+    wav(tmp_path / 'mono.wav')
+    soundfile.write(tmp_path / 'stereo.wav', np.random.default_rng(1).normal(0, 0.1, [16000, 2]), 16000)
+    path = table(tmp_path / 'a.csv', ('stereo.wav', 'one'), ('mono.wav', 'two'))
+
+    message = Run(features=FeatureConfig(channel=2)).error(train=[path])
+
+    assert f'{path}:3: {tmp_path}/mono.wav: has 1 channel; there is no channel 2 (--audio_channel)' in message
+    assert 'stereo.wav' not in message
+    assert len(Run(features=FeatureConfig(channel=1)).check(train=[path]).train) == 2
+
+
 # --- skipping -----------------------------------------------------------------------------------------------------
 
 

@@ -205,10 +205,12 @@ def test_what_else_makes_other_features() -> None:
         feature_settings(FeatureConfig(), '2.21.0', 'pitch, epoch 0'),
         feature_settings(FeatureConfig(), '2.21.0', 'pitch, epoch 1'),
         feature_settings(FeatureConfig(normalize_sample_rate=False), '2.21.0'),
+        feature_settings(FeatureConfig(channel=1), '2.21.0'),
+        feature_settings(FeatureConfig(channel=2), '2.21.0'),
         {**settings, 'soxr': '9'},
         {**settings, 'feature_version': str(FEATURE_VERSION + 1)},
     ]
-    assert len({settings_folder(each) for each in [settings, *others]}) == 7
+    assert len({settings_folder(each) for each in [settings, *others]}) == 9
 
 
 @pytest.mark.parametrize(
@@ -431,7 +433,7 @@ def test_features_of_this_version_are_these(tmp_path: Path) -> None:
     audio = read_audio(str(path), features)
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         computed = session.run(compute_mfccs(tf.constant(audio), features))
-    assert FEATURE_VERSION == 1
+    assert FEATURE_VERSION == 2
     assert audio[1000:1003] == pytest.approx([0.100, 0.018, -0.083], abs=0.001)
     assert computed[7, [0, 1, 25]] == pytest.approx([-39.436, 12.784, 0.886], abs=0.005)
     assert reference_mfccs(audio, features)[7, [0, 1, 25]] == pytest.approx([19.795, 22.623, -0.013], abs=0.005)

@@ -169,7 +169,6 @@ def test_quotation_mark_left_open_in_a_large_file(tmp_path: Path) -> None:
         ('wav_filename\twav_filesize\ttranscript\na.wav\t1\tone\n', [r"'\t'"]),
         ('a.wav,1,one\nb.wav,2,two\n', ['column wav_filename', "'a.wav', '1', 'one'"]),
         ('wav_filename,transcript,transcript\na.wav,one,two\n', ['transcript more than once']),
-        (b'SAMPLEDB\0\0\0', ['sample database (SDB)']),
         (HEADER.encode() + b'a.wav,1,one\nb.wav,1,caf\xe9\n', [':3: is not UTF-8', 'byte 60', '0xE9']),
         (b'\xef\xbb\xbf' + HEADER.encode() + b'a.wav,1,caf\xe9\n', [':2: is not UTF-8', 'byte 51', '0xE9']),
         ((HEADER + 'a.wav,1,one\n').encode('utf-16'), [':1: is not UTF-8', 'byte 0', '0xFF']),

@@ -1,27 +1,28 @@
-"""Recordings to lay over others: a folder, a CSV file with a column `wav_filename`, or one audio file."""
+"""Recordings to lay over others: a folder, a data set of any format, or one audio file."""
 
 from __future__ import annotations
 
-import csv
 import hashlib
-import io
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
+from deepspeech_training import storage
 from deepspeech_training.audio.reading import audio_info, read_audio
 from deepspeech_training.config import FeatureConfig
+from deepspeech_training.data.formats import LIST_SUFFIXES, read_data_set
+from deepspeech_training.data.manifest import source_of
+from deepspeech_training.data.sources import Source, load_source
 from deepspeech_training.errors import DataError
 
 Samples = npt.NDArray[np.float32]
 
-NAME_COLUMN = 'wav_filename'
 SUFFIXES = ('.wav', '.flac', '.ogg', '.oga', '.opus', '.mp3', '.aif', '.aiff', '.au')
-"""Of the files that are taken from a folder; those of a CSV file are known by their content."""
+"""Of the files that are taken from a folder; those of a data set are known by their content."""
 KEPT_BYTES = 256 << 20
 """Decoded recordings are kept in memory up to this."""
 
@@ -31,12 +32,13 @@ class NoiseSource:
 
     def __init__(self, source: str, features: FeatureConfig) -> None:
         """Raises `DataError` for a source that cannot be read, has no recordings, or one that is no audio."""
-        self._features = replace(features, normalize_sample_rate=True)
-        self.paths = find_recordings(source)
+        self._features = replace(features, normalize_sample_rate=True, channel=0)  # whatever noise was recorded with
+        self._sources = find_recordings(source)
+        self.paths = list(self._sources)
         for path in self.paths:
-            if not audio_info(path).frames:
+            if not audio_info(path, self._content(path)).frames:
                 raise DataError(f'{path}: has no samples')
-        self.signature = _signature(self.paths)
+        self.signature = _signature(self._sources)
         self._kept: dict[str, Samples] = {}
         self._kept_bytes = 0
         self._lock = threading.Lock()
@@ -62,7 +64,7 @@ class NoiseSource:
             if kept is not None:
                 self._kept[path] = kept  # the last used at the end
                 return kept
-        recording = read_audio(path, self._features)
+        recording = read_audio(path, self._features, content=self._content(path))
         if not len(recording):
             raise DataError(f'{path}: has no samples')
         with self._lock:
@@ -73,20 +75,25 @@ class NoiseSource:
                 self._kept_bytes -= self._kept.pop(next(iter(self._kept))).nbytes
         return recording
 
+    def _content(self, path: str) -> bytes | None:
+        source = self._sources[path]
+        return None if source is None else load_source(path, source)
 
-def _signature(paths: Sequence[str]) -> str:
+
+def _signature(sources: Mapping[str, Source | None]) -> str:
     """Changes with the recordings: their paths, sizes and times of change."""
     hashed = hashlib.sha256()
-    for path in paths:
-        status = os.stat(path)
-        hashed.update(f'{path}\0{status.st_size}\0{status.st_mtime_ns}\n'.encode('utf-8', 'surrogateescape'))
+    statuses = {file: storage.status(file) for file in {source.file if source else p for p, source in sources.items()}}
+    for path, source in sources.items():
+        status = statuses[source.file if source else path]
+        hashed.update(f'{path}\0{status.size}\0{status.version}\n'.encode('utf-8', 'surrogateescape'))
     return hashed.hexdigest()[:16]
 
 
-def find_recordings(source: str) -> list[str]:
-    """The audio files of a folder (those below it too), of a CSV file, or `source` itself.
+def find_recordings(source: str) -> dict[str, Source | None]:
+    """The recordings of a folder (those below it too), of a data set, or `source` itself.
 
-    Raises `DataError`.
+    By their names; those that are local files of their own have no `Source`. Raises `DataError`.
     """
     source = os.path.expanduser(source)
     if os.path.isdir(source):
@@ -94,19 +101,10 @@ def find_recordings(source: str) -> list[str]:
         paths = sorted(path for path in found if path.lower().endswith(SUFFIXES))
         if not paths:
             raise DataError(f'{source}: no audio files are in the folder ({", ".join(SUFFIXES)})')
-        return paths
-    return _listed(source) if source.lower().endswith('.csv') else [source]
-
-
-def _listed(path: str) -> list[str]:
-    try:
-        with open(path, encoding='utf-8-sig', newline='') as file:
-            rows = list(csv.DictReader(io.StringIO(file.read(), newline='')))
-    except OSError as error:
-        raise DataError(f'{path}: cannot be read: {error.strerror}') from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f'{path}: cannot be read as CSV: {error}') from error
-    names = [row.get(NAME_COLUMN) or '' for row in rows]
-    if not any(names):
-        raise DataError(f'{path}: names no audio files; needed is the column {NAME_COLUMN}')
-    return [os.path.join(os.path.dirname(path), name) for name in names if name]
+        return dict.fromkeys(paths)
+    if not source.lower().endswith(LIST_SUFFIXES):
+        return {source: source_of(source)}
+    samples, problems = read_data_set(source, labeled=False)
+    if problems:
+        raise DataError(str(problems[0]))
+    return {sample.path: sample.source for sample in samples}

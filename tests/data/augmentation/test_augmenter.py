@@ -157,8 +157,8 @@ def test_layers_are_made_of_several_recordings_and_begin_anywhere(recordings: Pa
     ('content', 'message'),
     [
         (None, 'No such file or directory'),
-        ('', 'names no audio files; needed is the column wav_filename'),
-        ('name\na.wav\n', 'names no audio files'),
+        ('', 'is empty'),
+        ('name\na.wav\n', 'lacks the column wav_filename'),
         ('wav_filename\nmissing.wav\n', 'missing.wav: cannot be read'),
         ('wav_filename\nnoise.csv\n', 'noise.csv: cannot be read as audio'),
     ],

@@ -1,0 +1,1 @@
+"""What is wrong, and what is strange, about data sets: found, told, and left out."""
