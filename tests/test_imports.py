@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing', 'set_tool'),
     ('evaluation',),
     ('epochs', 'runtimes'),
     ('dev_sets',),
@@ -57,6 +57,8 @@ WITHOUT_TENSORFLOW = (
         'log',
         'launch',
         'schedule',
+        'importing',
+        'set_tool',
         'storage',
         'workers',
     ),
