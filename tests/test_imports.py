@@ -17,6 +17,8 @@ LEVELS = (
     ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing', 'set_tool'),
     ('evaluation',),
     ('epochs', 'runtimes'),
+    ('dev_sets',),
+    ('passes', 'dev_transcripts'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
