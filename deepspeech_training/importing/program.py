@@ -35,6 +35,9 @@ def run(corpus: Corpus, description: str | None, arguments: Sequence[str] | None
     except UserError as error:
         log.error(str(error))
         return error.exit_status
+    except OSError as error:
+        log.error(f'{error.filename or args.folder}: {error.strerror or error}')
+        return UserError.exit_status
     except KeyboardInterrupt:
         log.error('Interrupted; the same command goes on')
         return EXIT_INTERRUPTED
