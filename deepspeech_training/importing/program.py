@@ -48,7 +48,13 @@ def build_parser(corpus: Corpus, description: str | None) -> argparse.ArgumentPa
     """The command line. `description` is the importer's docstring."""
     title, _, rest = (description or '').partition('\n\n')
     formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=title, epilog=rest, formatter_class=formatter, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        usage='%(prog)s FOLDER [--archive PATH ...] [OPTION ...]',
+        description=title,
+        epilog=rest,
+        formatter_class=formatter,
+        allow_abbrev=False,
+    )
     add = parser.add_argument
     add('folder', type=Path, help='where CSV files and audio go; archives are looked for and downloaded there')
     add(

@@ -82,6 +82,8 @@ class _Opener:
             log.info(f'{self._folder} has {self._corpus.name} already; --archive imports another one')
             return tree
         downloads = self._corpus.downloads(self._args)
+        if not self._corpus.source:
+            raise DataError(f'{self._folder}: has no {self._corpus.layout}. --archive names what is elsewhere')
         if not downloads:
             raise DataError(
                 f'{self._corpus.name} cannot be downloaded by a program. Get it from {self._corpus.source} and name '

@@ -227,6 +227,7 @@ def test_wrong_arguments(archives: dict[str, list[Path]], tmp_path: Path, capsys
     (tmp_path / 'file').write_text('')
     assert f'{tmp_path}/file: is a file' in wrong(capsys, 'import_fsdd', tmp_path / 'file')
     assert 'must be cut' in wrong(capsys, 'import_ted', tmp_path, '--archive', *archives['ted-2'], '--keep_audio')
+    assert '--archive names what is elsewhere' in wrong(capsys, 'import_folder', tmp_path / 'new')
     assert 'cannot be downloaded by a program' in wrong(capsys, 'import_cv2', tmp_path / 'new')
     assert '--language: which one?' in wrong(capsys, 'import_m-ailabs', tmp_path / 'new')
     assert "--subsets: 'dev' is no part" in wrong(capsys, 'import_librispeech', tmp_path / 'new', '--subsets', 'dev')
@@ -237,12 +238,15 @@ def test_wrong_tables(archives: dict[str, list[Path]], tmp_path: Path, capsys: p
     told = wrong(capsys, *command, '--table', 'list.csv')
     assert "list.csv:1: has no column 'wav_filename'. Its first line has 'who', 'file', 'said', 'part'" in told
     assert '--table=other.csv: is not there' in wrong(capsys, *command, '--table', 'other.csv')
+    (tmp_path / 'header.csv').write_text('file,said\n')
+    flags = ('--audio_column', 'file', '--transcript_column', 'said')
+    assert 'header.csv: has no rows' in wrong(capsys, *command, '--table', tmp_path / 'header.csv', *flags)
     assert 'must be one character' in wrong(capsys, *command, '--table', 'list.csv', '--delimiter', '::')
 
 
 def test_a_table_without_header(tmp_path: Path, archives: dict[str, list[Path]]) -> None:
     table = tmp_path / 'list.txt'
-    table.write_text('0.wav|null\n2.wav|zwei\n', encoding='utf-8')
+    table.write_text('0.wav|null\n|names nothing\n2.wav|zwei\n', encoding='utf-8')
     flags = (
         '--table',
         table,
