@@ -4,6 +4,7 @@
     python bin/generate_lm.py --input_txt sentences.txt.gz more.txt --output_dir lm --top_k 500000 --arpa_order 5 \\
         --max_arpa_memory 85% --arpa_prune '0|0|1' --binary_a_bits 255 --binary_q_bits 8 --binary_type trie
 
+With --bytes_output_mode the words are the characters of the text, for models that write bytes.
 Text has a sentence a line, without punctuation; of CSV files the column `transcript` counts. Writes vocab-TOP_K.txt,
 lm.arpa and lm.binary, from which bin/generate_scorer_package.py makes a .scorer. KenLM's programs are built by
 bin/install_kenlm.sh. Ends with status 2 when something is wrong with the input; earlier files are left then.
@@ -26,6 +27,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from deepspeech_training import log
+from deepspeech_training.config import UNICODE_NORMALIZATIONS
 from deepspeech_training.decoding.kenlm_programs import (
     A_BITS,
     BINARY_TYPE,
@@ -34,10 +36,15 @@ from deepspeech_training.decoding.kenlm_programs import (
     make_binary,
     run_program,
 )
+from deepspeech_training.decoding.space_word import make_space_word
 from deepspeech_training.errors import ScorerError, UserError
+from deepspeech_training.text.alphabet import normalize
 
 SPECIAL = frozenset(('<s>', '</s>', '<unk>'))
 """Names that language models use themselves."""
+
+SPACE = '\N{LOWER ONE EIGHTH BLOCK}'
+"""Stands for the space where words are characters, as in other vocabularies."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,7 +69,13 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument('--input_txt', required=True, nargs='+', help='text (.txt, .csv; also .gz), UTF-8')
     parser.add_argument('--output_dir', required=True, help='folder for the results')
     parser.add_argument('--top_k', type=int, default=500_000, help='how many words the model knows at most')
+    parser.add_argument(
+        '--bytes_output_mode', action='store_true', help='for models that write bytes: the words are characters'
+    )
     parser.add_argument('--keep_case', action='store_true', help='capitals stay; else the text is made lower case')
+    parser.add_argument(
+        '--unicode_normalization', default='NFC', choices=UNICODE_NORMALIZATIONS, help="normal form, the model's"
+    )
     parser.add_argument('--kenlm_bins', default='', help='folder of lmplz, filter and build_binary')
     parser.add_argument('--arpa_order', type=int, default=5, help='words that are looked at together')
     parser.add_argument('--max_arpa_memory', default='50%', help='memory for lmplz, as 80%% or 4G')
@@ -105,8 +118,10 @@ def generate(args: argparse.Namespace) -> None:
     output.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=output, prefix='.new-') as name:
         folder = Path(name)
-        counter = count_words(args.input_txt, folder / 'text', keep_case=args.keep_case)
+        counter = count_words(args, folder / 'text')
         words = choose_words(counter, args.top_k)
+        if args.bytes_output_mode:
+            words = with_space_word(words, folder / 'text')
         vocabulary = folder / f'vocab-{args.top_k}.txt'
         vocabulary.write_text('\n'.join(words), encoding='utf-8')
         make_arpa(args, programs, folder, '\n'.join(words).encode())
@@ -123,13 +138,16 @@ def generate(args: argparse.Namespace) -> None:
             log.info(f'{output / path.name}: {(output / path.name).stat().st_size} bytes')
 
 
-def count_words(paths: Sequence[str], text: Path, *, keep_case: bool) -> Counter[str]:
+def count_words(args: argparse.Namespace, text: Path) -> Counter[str]:
     """How often each word occurs; the sentences of all files go to `text`. Raises `ScorerError`."""
     counter: Counter[str] = Counter()
     with text.open('w', encoding='utf-8') as out:
-        for path in paths:
+        for path in args.input_txt:
             for number, sentence in enumerate(sentences(path), start=1):
-                words = (sentence if keep_case else sentence.lower()).split()
+                normal = normalize(sentence, args.unicode_normalization)
+                words = (normal if args.keep_case else normal.lower()).split()
+                if args.bytes_output_mode:
+                    words = characters(words, f'--input_txt={path}, sentence {number}')
                 if special := SPECIAL.intersection(words):
                     raise ScorerError(
                         f'--input_txt={path}: {min(special)!r} in sentence {number} is a name that language models '
@@ -139,8 +157,28 @@ def count_words(paths: Sequence[str], text: Path, *, keep_case: bool) -> Counter
                 if words:
                     out.write(' '.join(words) + '\n')
     if not counter:
-        raise ScorerError(f'--input_txt={" ".join(paths)}: there are no words')
+        raise ScorerError(f'--input_txt={" ".join(args.input_txt)}: there are no words')
     return counter
+
+
+def characters(words: list[str], place: str) -> list[str]:
+    """Those of `words`, and `SPACE` between the words. Raises `ScorerError` that names the `place`."""
+    if any(SPACE in word for word in words):
+        raise ScorerError(f'{place}: has the character {SPACE!r}, which stands for the space; leave it out')
+    return list(SPACE.join(words))
+
+
+def with_space_word(words: list[str], text: Path) -> list[str]:
+    """`words`, and in `text`, with the word for the space that their language model needs in place of `SPACE`."""
+    others = [word for word in words if word != SPACE]
+    if len(others) == len(words):
+        return words
+    space_word = make_space_word(others)
+    changed = text.with_name('changed')
+    with text.open(encoding='utf-8') as lines, changed.open('w', encoding='utf-8') as out:
+        out.writelines(line.replace(SPACE, space_word) for line in lines)
+    os.replace(changed, text)
+    return [space_word if word == SPACE else word for word in words]
 
 
 def sentences(path: str) -> Iterator[str]:

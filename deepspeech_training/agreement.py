@@ -46,6 +46,7 @@ MAY_DIFFER = frozenset(
         'report.summary_dir',
         'report.summary_steps',
         'report.test_output_file',
+        'report.test_report_file',
     }
 )
 """Settings, or groups of them, that each rank may have for itself."""

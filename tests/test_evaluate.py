@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,11 +9,9 @@ import soundfile
 import tensorflow as tf
 
 from deepspeech_training.config import Config
-from deepspeech_training.errors import UserError
-from deepspeech_training.evaluate import evaluate, print_report, write_json
 from deepspeech_training.infer import one_shot_infer
 from deepspeech_training.text.metrics import Transcription
-from tests.helpers import run_training
+from tests.helpers import run_training, transcriptions
 from tests.toy import toy_config, write_tones
 
 
@@ -36,7 +33,7 @@ def transcribe(config: Config) -> list[Transcription]:
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
     folder = config.checkpoints.save_dir
     sets = check_data(config.data, config.features, alphabet, save_dir=folder, show_progressbar=False)
-    return evaluate(config, sets, alphabet)
+    return transcriptions(config, sets, alphabet)
 
 
 def test_results_do_not_depend_on_batch_size_or_towers(
@@ -111,61 +108,3 @@ def test_the_channel_that_is_picked_is_what_is_heard(trained: Config, tmp_path: 
     alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
     one = replace(trained, one_shot_infer=picked[0].wav_filename, features=features)
     assert one_shot_infer(one, alphabet) == picked[0].res
-
-
-def transcriptions() -> list[Transcription]:
-    return [
-        Transcription.of('a.wav', 'один два', 'один два', 1.0),
-        Transcription.of('b.wav', 'три', 'ри', 3.0),
-        Transcription.of('c.wav', 'три четыре', 'три', 2.0),
-        Transcription.of('d.wav', 'пять', '', 9.0),
-    ]
-
-
-def test_the_report_shows_rates_over_the_whole_set_and_samples_by_rank(capsys: pytest.CaptureFixture[str]) -> None:
-    print_report('set.csv', transcriptions(), 1)
-    out = capsys.readouterr().out
-    assert 'Test on set.csv - WER: 0.500000' in out  # 3 of 6 words
-    best, median, worst = (out.index(title) for title in ('Best WER', 'Median WER', 'Worst WER'))
-    assert 'a.wav' in out[best:median]
-    assert 'c.wav' in out[median:worst]
-    assert 'b.wav' in out[worst:]
-
-
-def test_a_report_without_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    print_report('set.csv', transcriptions(), 0)
-    assert capsys.readouterr().out.count('\n') == 1
-
-
-def test_json_is_utf_8_with_deepspeechs_fields_worst_first(tmp_path: Path) -> None:
-    path = tmp_path / 'out.json'
-    write_json(str(path), transcriptions())
-    text = path.read_text(encoding='utf-8')
-    assert 'четыре' in text
-    rows = json.loads(text)
-    assert [row['wav_filename'] for row in rows] == ['d.wav', 'b.wav', 'c.wav', 'a.wav']
-    assert rows[2] == {
-        'wav_filename': 'c.wav',
-        'src': 'три четыре',
-        'res': 'три',
-        'loss': 2.0,
-        'char_distance': 7,
-        'char_length': 10,
-        'word_distance': 1,
-        'word_length': 2,
-        'cer': 0.7,
-        'wer': 0.5,
-    }
-
-
-def test_the_folder_of_the_report_is_made(tmp_path: Path) -> None:
-    write_json(str(tmp_path / 'new' / 'out.json'), transcriptions())
-    assert (tmp_path / 'new' / 'out.json').exists()
-
-
-def test_a_report_that_cannot_be_written_leaves_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / 'out.json').mkdir()
-    (tmp_path / 'out.json' / 'mine').write_text('precious')
-    with pytest.raises(UserError, match=r'--test_output_file.*out\.json'):
-        write_json(str(tmp_path / 'out.json'), transcriptions())
-    assert (tmp_path / 'out.json' / 'mine').read_text() == 'precious'

@@ -310,11 +310,11 @@ def test_help_wins_over_errors(word: str) -> None:
 
 def test_flags_of_later_versions_are_refused_unless_default() -> None:
     later = [flag for flag in FLAGS.values() if flag.later]
-    assert {flag.name for flag in later} >= {'n_trials', 'bytes_output_mode'}
+    assert {flag.name for flag in later} >= {'n_trials', 'lm_alpha_max'}
     assert unavailable(parse(['--n_trials=2400'])) == []
-    named = problems('--n_trials=5', '--bytes_output_mode')
+    named = problems('--n_trials=5', '--lm_alpha_max=2')
     assert [line.split(': cannot be used yet: ')[0] for line in named] == [
-        '--bytes_output_mode',
+        '--lm_alpha_max=2.0',
         '--n_trials=5',
     ]
 
@@ -341,6 +341,9 @@ def test_flags_without_effect_are_named() -> None:
         '--es_min_delta has no effect without --early_stop or --reduce_lr_on_plateau',
     ]
     assert without_effect(parse(['--train_files=a.csv', '--epochs=3', '--dev_batch_size=1'])) == []
+    assert without_effect(parse(['--bytes_output_mode', '--alphabet_config_path=a.txt'])) == [
+        '--alphabet_config_path has no effect with --bytes_output_mode'
+    ]
 
 
 @pytest.mark.parametrize('width', [40, 100, 200])

@@ -9,6 +9,7 @@ from typing import Any
 from deepspeech_training.config import LAYERS
 from deepspeech_training.errors import CheckpointError
 from deepspeech_training.text.alphabet import NO_NORMALIZATION, normalize
+from deepspeech_training.text.byte_alphabet import BYTE_NAMES, BYTES_OUTPUT_FLAG
 
 Shapes = Mapping[str, Sequence[int]]
 
@@ -51,21 +52,30 @@ def check_description(path: str, description: Mapping[str, Any], geometry: Geome
         for flag, there in dict(description.get('features') or {}).items()
         if flag in geometry.features and there != geometry.features[flag]
     ]
-    labels = list(description.get('alphabet') or geometry.labels)
-    pairs = zip(labels, geometry.labels, strict=False)
-    # The same letter in another normal form is the same letter.
-    others = [place for place, (a, b) in enumerate(pairs) if normalize(a, 'NFC') != normalize(b, 'NFC')]
-    if geometry.labels and len(labels) == len(geometry.labels) and others:
-        place = others[0]
-        differ.append(
-            f'its alphabet has the same size but other characters than {geometry.alphabet_path}: number {place + 1} '
-            f'is {labels[place]!r} there and {geometry.labels[place]!r} here'
-        )
+    if geometry.labels:
+        differ += _other_labels(tuple(description.get('alphabet') or geometry.labels), geometry)
     if differ:
         raise CheckpointError(
             f'checkpoint {path} does not fit: {"; ".join(differ)}. Use the settings it was trained with, or '
             'another directory'
         )
+
+
+def _other_labels(labels: tuple[str, ...], geometry: Geometry) -> list[str]:
+    """How the `labels` of a checkpoint differ from those of `geometry`, where not just their number does."""
+    if (labels == BYTE_NAMES) != (geometry.labels == BYTE_NAMES):
+        there = BYTES_OUTPUT_FLAG if labels == BYTE_NAMES else f'an alphabet of {len(labels)} characters'
+        return [f'it was trained with {there}, and here it is {geometry.alphabet_path}']
+    pairs = zip(labels, geometry.labels, strict=False)
+    # The same letter in another normal form is the same letter.
+    others = [place for place, (a, b) in enumerate(pairs) if normalize(a, 'NFC') != normalize(b, 'NFC')]
+    if len(labels) != len(geometry.labels) or not others:
+        return []
+    place = others[0]
+    return [
+        f'its alphabet has the same size but other characters than {geometry.alphabet_path}: number {place + 1} '
+        f'is {labels[place]!r} there and {geometry.labels[place]!r} here'
+    ]
 
 
 def missing_variables(path: str, wanted: Shapes, weights: set[str], there: Shapes, geometry: Geometry) -> list[str]:
@@ -131,8 +141,9 @@ def _check_shapes(path: str, wanted: Shapes, there: Shapes, geometry: Geometry) 
         reasons.append(f'it has n_hidden {theirs}, but --n_hidden is {geometry.n_hidden}')
     if 'layer_6/bias' in differ:
         theirs = differ['layer_6/bias'][0][0] - 1
+        as_bytes = f', as with {BYTES_OUTPUT_FLAG}' if theirs == len(BYTE_NAMES) else ''
         reasons.append(
-            f'it was trained with an alphabet of {theirs} characters, but {geometry.alphabet_path} has '
+            f'it was trained with an alphabet of {theirs} characters{as_bytes}, but {geometry.alphabet_path} has '
             f'{geometry.alphabet_size}'
         )
     if not reasons:

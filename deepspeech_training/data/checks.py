@@ -97,14 +97,15 @@ def length_problem(transcript: str, facts: AudioFacts, features: FeatureConfig, 
     "Connectionist Temporal Classification", 2006). The characters of `transcript` must be in the alphabet.
     """
     frames = feature_frames(facts, features)
-    if frames >= 2 * len(transcript):  # enough even if all labels are alike: spares nearly all the rest
+    # Enough even if all labels are alike: spares nearly all the rest.
+    if frames >= 2 * len(transcript) * alphabet.labels_per_character:
         return ''
     labels = alphabet.encode(transcript)
     pairs = sum(first == second for first, second in pairwise(labels))
     if frames >= len(labels) + pairs:
         return ''
     return (
-        f'the transcript is too long for its audio: {len(labels)} characters and {pairs} repeated pairs need '
+        f'the transcript is too long for its audio: {len(labels)} {alphabet.unit} and {pairs} repeated pairs need '
         f'{len(labels) + pairs} frames, {facts.frames / facts.sample_rate:.2f} s of audio have {frames}'
     )
 

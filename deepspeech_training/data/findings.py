@@ -30,7 +30,7 @@ class Findings:
         self._other_forms = {
             form: Alphabet(dict.fromkeys(normalize(label, form) for label in alphabet.labels))
             for form in ('NFC', 'NFD')
-            if form != alphabet.normalization
+            if form != alphabet.normalization and not alphabet.of_bytes
         }
         self._spelled_in: Counter[str] = Counter()  # transcripts with wrong characters, by the form that would help
         self._problems: list[Problem] = []  # of single rows, without those about characters
@@ -73,14 +73,15 @@ class Findings:
             parts += _listed('character', what, texts)
             parts += self._other_form()
         if bad := self.bad_row_count():
-            other_alphabet = 'choose another alphabet with --alphabet_config_path, ' if self._characters else ''
+            of_letters = self._characters and not self._alphabet.of_bytes
+            other_alphabet = 'choose another alphabet with --alphabet_config_path, ' if of_letters else ''
             way_out = f'Correct them, {other_alphabet}or leave these rows out with --on_bad_sample skip'
             parts.append(f'{bad} of {self.row_count} rows cannot be used. {way_out}')
         return '\n'.join(parts)
 
     def _other_form(self) -> list[str]:
         """A way out where the alphabet spells transcripts that have another Unicode normal form."""
-        form, count = max(self._spelled_in.items(), key=lambda item: item[1])
+        form, count = max(self._spelled_in.items(), key=lambda item: item[1], default=('', 0))
         if not count:
             return []
         return [f'With --unicode_normalization {form} the alphabet spells {count} of these transcripts']

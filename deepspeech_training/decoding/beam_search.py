@@ -2,7 +2,7 @@
 
 The search is that of Graves 2012 (section 7.5) and Hannun et al. 2014: texts are extended frame by frame, the
 probabilities of all paths to the same text are added up, and the best of the texts are kept. A scorer forbids words
-it does not know, and scores each word when a space ends it, the last one at the end.
+it does not know, and scores each word when a space ends it, the last one at the end (in models of bytes: characters).
 
 All texts of the beam are extended at once with NumPy. Most extensions need not be looked at: when the beam is full,
 the texts that it has already are as many as it can hold, so what would be worse than the worst of them is left out
@@ -11,16 +11,15 @@ at once. That changes no result.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from deepspeech_training.decoding.prefixes import ROOT, Ids, PrefixTree
-from deepspeech_training.decoding.scorer import Scorer, Word
-
-Floats = npt.NDArray[np.float64]
+from deepspeech_training.decoding.scorer import Scorer
+from deepspeech_training.decoding.units import Floats, units_of
 
 NEVER = -np.inf
 
@@ -109,8 +108,8 @@ class _Search:
         self._blank = labels
         self._width = options.width
         self._scorer = scorer
-        self._scoring = scorer.begin() if scorer else None
         self._tree = PrefixTree(labels, scorer.lexicon.start if scorer else 0)
+        self._units = units_of(scorer, self._tree) if scorer else None
         self._largest_bonus = scorer.largest_bonus if scorer else 0.0
         self._beam = Beam(np.array([ROOT]), np.zeros(1), np.full(1, NEVER), np.zeros(1))
 
@@ -146,13 +145,10 @@ class _Search:
     def best(self, count: int) -> list[Found]:
         """The best texts of the beam, with the score of the last word."""
         scores = self._beam.totals.copy()
-        if self._scorer is not None:
-            for place, node in enumerate(self._beam.nodes.tolist()):
-                scores[place] += self._score_of_last_word(node)
+        if self._units is not None:
+            scores += [self._units.at_end(node) for node in self._beam.nodes.tolist()]
         order = np.argsort(-scores, kind='stable')[:count]
-        return [
-            Found(self._tree.labels_since(int(self._beam.nodes[place]), -1)[0], float(scores[place])) for place in order
-        ]
+        return [Found(self._tree.labels(int(self._beam.nodes[place])), float(scores[place])) for place in order]
 
     def _cutoff(self, frame: Floats) -> float:
         """Which extensions DeepSpeech's decoder leaves out when it has a scorer.
@@ -170,8 +166,8 @@ class _Search:
         parents = self._tree.parents(beam.nodes)
         places = self._places(parents)
         scores = np.where(last[places] == last, beam.ending_in_blank[places], beam.totals[places]) + frame[last]
-        if self._scorer is not None:
-            scores += np.where(last == self._scorer.space, self._tree.space_scores[parents], 0.0)
+        if self._units is not None:
+            scores += self._units.shares(beam.nodes, parents)
         return np.where((places >= 0) & (beam.totals[places] + frame[last] >= cutoff), scores, NEVER)
 
     def _extend(self, frame: Floats, last: Ids, cutoff: float, worst: float) -> _Extensions:
@@ -189,31 +185,12 @@ class _Search:
 
     def _score(self, found: _Extensions, scorer: Scorer) -> _Extensions:
         """Those that the lexicon allows, with the score of the words that end."""
-        assert self._scoring is not None
+        assert self._units is not None
         nodes = self._beam.nodes[found.rows]
         states = scorer.lexicon.follow(self._tree.states[nodes], found.labels)
         found = _Extensions(found.rows, found.labels, found.scores, states)[states >= 0]
-        nodes = self._beam.nodes[found.rows]
-        for place in np.flatnonzero(found.labels == scorer.space).tolist():
-            node = int(nodes[place])
-            score = float(self._tree.space_scores[node])
-            if np.isnan(score):
-                score = self._scoring.score(*self._last_word(node))
-                self._tree.space_scores[node] = score
-            found.scores[place] += score
-        return found
-
-    def _score_of_last_word(self, node: int) -> float:
-        """What the end of the utterance adds; nothing behind a space, and where there is no text."""
-        assert self._scoring is not None
-        context, word = self._last_word(node)
-        return self._scoring.score(context, word, boosted=False) if word else 0.0
-
-    def _last_word(self, node: int) -> tuple[int, Word]:
-        """The context before it, and its labels."""
-        assert self._scorer is not None
-        labels, before = self._tree.labels_since(node, self._scorer.space)
-        return int(self._tree.contexts[before]), tuple(labels)
+        scores = self._units.scores(self._beam.nodes[found.rows], found.labels, found.states)
+        return replace(found, scores=found.scores + scores)
 
     def _places(self, nodes: Ids) -> Ids:
         """Where `nodes` are in the beam; -1: they are not."""
@@ -229,10 +206,8 @@ class _Search:
         labels = new.labels[missing]
         nodes = children.copy()
         nodes[missing] = self._tree.add(parents, labels, new.states[missing])
-        if self._scorer is not None and self._scoring is not None:
-            for place in np.flatnonzero(labels == self._scorer.space).tolist():
-                after = self._scoring.context_after(*self._last_word(int(parents[place])))
-                self._tree.contexts[nodes[missing][place]] = after
+        if self._units is not None:
+            self._units.enter(nodes[missing], parents, labels)
         return nodes
 
 

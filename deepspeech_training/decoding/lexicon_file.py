@@ -1,6 +1,7 @@
 """Writes the lexicon of a `.scorer`: the smallest automaton of its words, in OpenFst's `const` format.
 
-The labels of a word are followed by the space, and that by the one final state. `scorer_file` reads what is written.
+The labels of a word are followed by the space, and that by the one final state; those of a character of a model of
+bytes by the final state. `scorer_file` reads what is written.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ Arcs = dict[int, int]
 """Of one state: the next state for each label."""
 
 
-def minimal_automaton(words: Iterable[Sequence[int]], space: int) -> Automaton:
-    """The smallest deterministic automaton of `words` (in labels, none empty), each with `space` behind it.
+def minimal_automaton(words: Iterable[Sequence[int]], space: int | None) -> Automaton:
+    """The smallest deterministic automaton of `words` (in labels, none empty), each with `space`, if any, behind it.
 
     Built word by word in sorted order: Daciuk, Mihov, Watson and Watson, "Incremental Construction of Minimal Acyclic
     Finite-State Automata" (2000), algorithm 1. Raises `ValueError` where there are no words, or an empty one.
@@ -53,8 +54,9 @@ def minimal_automaton(words: Iterable[Sequence[int]], space: int) -> Automaton:
     register: dict[tuple[tuple[int, int], ...], int] = {}
     path: list[tuple[int, int]] = []  # of the last word: states that may still change, and the labels that leave them
     before: tuple[int, ...] = ()
-    for word in sorted({(*word, space) for word in words}):
-        if len(word) == 1:
+    behind = () if space is None else (space,)
+    for word in sorted({(*word, *behind) for word in words}):
+        if len(word) == len(behind):
             raise ValueError('a word without labels')
         common = next((n for n, (a, b) in enumerate(zip(before, word, strict=False)) if a != b), len(before))
         _share(states, register, path, common)

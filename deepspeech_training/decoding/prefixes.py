@@ -16,12 +16,13 @@ class PrefixTree:
     def __init__(self, labels: int, start: int) -> None:
         """`labels`: their number. `start`: the state of the lexicon at the root."""
         self._labels = labels
+        self._start = start
         self._count = 1
         self._parents = np.full(1, -1, np.int64)
         self._last = np.full(1, -1, np.int64)  # label
         self.states = np.full(1, start, np.int64)  # of the lexicon
-        self.contexts = np.zeros(1, np.int64)  # of the language model, where a word has just ended
-        self.space_scores = np.full(1, np.nan)  # of the word that a space would end; nan: not asked for yet
+        self.contexts = np.zeros(1, np.int64)  # of the language model, when the last unit ended
+        self.unit_scores = np.full(1, np.nan)  # see `units`; nan: not asked for yet
         self._keys: Ids = np.zeros(0, np.int64)  # sorted: parent and label of each node but the root
         self._nodes: Ids = np.zeros(0, np.int64)  # in the order of these
 
@@ -51,6 +52,7 @@ class PrefixTree:
         if self._count > len(self._parents):
             self._grow(2 * self._count)
         self._parents[nodes], self._last[nodes], self.states[nodes] = parents, labels, states
+        self.contexts[nodes] = self.contexts[parents]
         keys = parents * self._labels + labels
         order = np.argsort(keys)
         places = np.searchsorted(self._keys, keys[order])
@@ -58,13 +60,21 @@ class PrefixTree:
         self._nodes = np.insert(self._nodes, places, nodes[order])
         return nodes
 
-    def labels_since(self, node: int, stop: int) -> tuple[list[int], int]:
-        """The labels that lead to `node` since the last `stop` (-1: since the root), and the node where they begin."""
+    def labels(self, node: int) -> list[int]:
+        """Those that lead to `node`."""
         labels: list[int] = []
-        while node != ROOT and self._last[node] != stop:
+        while node != ROOT:
             labels.append(int(self._last[node]))
             node = int(self._parents[node])
-        return labels[::-1], node
+        return labels[::-1]
+
+    def unit(self, node: int) -> list[int]:
+        """The labels that lead to `node` since the lexicon was at its start: of a unit that has not ended."""
+        labels: list[int] = []
+        while self.states[node] != self._start:
+            labels.append(int(self._last[node]))
+            node = int(self._parents[node])
+        return labels[::-1]
 
     def keep(self, nodes: Ids) -> Ids:
         """Forgets all nodes that do not lead to `nodes`; returns the new numbers of these."""
@@ -80,7 +90,7 @@ class PrefixTree:
         parents = self._parents[kept]
         self._parents = np.where(parents >= 0, numbers[parents], -1)
         self._last, self.states = self._last[kept], self.states[kept]
-        self.contexts, self.space_scores = self.contexts[kept], self.space_scores[kept]
+        self.contexts, self.unit_scores = self.contexts[kept], self.unit_scores[kept]
         self._count = len(kept)
         keys = (self._parents * self._labels + self._last)[1:]
         order = np.argsort(keys)
@@ -93,4 +103,4 @@ class PrefixTree:
         self._last = np.concatenate([self._last, np.full(more, -1, np.int64)])
         self.states = np.concatenate([self.states, np.zeros(more, np.int64)])
         self.contexts = np.concatenate([self.contexts, np.zeros(more, np.int64)])
-        self.space_scores = np.concatenate([self.space_scores, np.full(more, np.nan)])
+        self.unit_scores = np.concatenate([self.unit_scores, np.full(more, np.nan)])

@@ -39,18 +39,19 @@ class Scorer:
 
     def __init__(self, options: ScorerOptions, alphabet: Alphabet) -> None:
         """Raises `ScorerError` for a file that cannot be used, or not with this alphabet."""
-        if ' ' not in alphabet.labels:
+        if alphabet.space is None:
             raise ScorerError(
                 f'--scorer_path={options.path}: words need a space in the alphabet, which {alphabet.path!r} lacks'
             )
         file = read_scorer_file(options.path)
         check_alphabet(file, alphabet)
-        self.space = alphabet.labels.index(' ')
+        _check_hot_words(options, alphabet)
+        self.space = None if alphabet.of_bytes else alphabet.space  # ends a word; characters end by themselves
         self.alpha = _first(options.alpha, file.alpha, LM_ALPHA)
         self.beta = _first(options.beta, file.beta, LM_BETA)
         self.hot_words = dict(options.hot_words)
         self.kenlm, self.model = _open(options.path)
-        self.labels = alphabet.labels
+        self.spell = alphabet.decode
         self.lexicon = _lexicon(file, alphabet, self.space)
 
     @property
@@ -67,9 +68,6 @@ class Scorer:
     def begin(self) -> Scoring:
         """For one utterance."""
         return Scoring(self)
-
-    def spell(self, word: Word) -> str:
-        return ''.join(self.labels[label] for label in word)
 
 
 class Scoring:
@@ -139,10 +137,24 @@ def _open(path: str) -> tuple[Any, Any]:
         raise ScorerError(f'--scorer_path={path}: KenLM cannot read it: {reason}') from error
 
 
-def _lexicon(file: ScorerFile, alphabet: Alphabet, space: int) -> Lexicon:
+def _check_hot_words(options: ScorerOptions, alphabet: Alphabet) -> None:
+    longer = [word for word in options.hot_words if len(word) > 1]
+    if alphabet.of_bytes and longer:
+        raise ScorerError(
+            f'--hot_words={longer[0]}: the scorer of a model of bytes knows single characters only, so a word has no '
+            'effect'
+        )
+
+
+def _lexicon(file: ScorerFile, alphabet: Alphabet, space: int | None) -> Lexicon:
     """Raises `ScorerError` where not a single word can be spelled."""
     if file.automaton is not None:
-        return file.automaton.lexicon(alphabet.size)
+        if space is not None:
+            return file.automaton.lexicon(alphabet.size)
+        try:
+            return Lexicon.of_words(file.automaton.characters(), None, alphabet.size)
+        except ValueError as error:
+            raise ScorerError(f'--scorer_path={file.path}: is damaged ({error}); copy or make it anew') from error
     words = [alphabet.encode(word) for word in file.words if not alphabet.unknown(word)]
     if not words:
         raise ScorerError(

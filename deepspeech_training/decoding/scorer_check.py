@@ -36,12 +36,18 @@ def check_scorer_package(path: str, alphabet: Alphabet) -> None:
 
 
 def check_alphabet(file: ScorerFile, alphabet: Alphabet) -> None:
-    """Raises `ScorerError` for a scorer of bytes, and for one that was made with another alphabet; warns of doubts."""
+    """Raises `ScorerError` for a scorer that was made with another alphabet, or for bytes, or not; warns of doubts."""
     made = f'--scorer_path={file.path}: was made'
-    if file.for_bytes:
+    if file.for_bytes and not alphabet.of_bytes:
         raise ScorerError(f'{made} for a model that writes bytes of UTF-8 (--bytes_output_mode), not characters')
     if file.automaton is None:
+        _check_units(file, alphabet)
         return
+    if alphabet.of_bytes and not file.for_bytes:
+        raise ScorerError(
+            f'{made} for a model that writes the characters of an alphabet, not bytes of UTF-8 (--bytes_output_mode); '
+            'make it anew with --force_bytes_output_mode'
+        )
     wrong = f'another alphabet than {alphabet.path or "that of the model"}; make it anew with the alphabet of the model'
     largest = int(file.automaton.labels.max(initial=-1)) + 1
     if largest > alphabet.size:
@@ -53,6 +59,16 @@ def check_alphabet(file: ScorerFile, alphabet: Alphabet) -> None:
         log.warn(
             f'--scorer_path={file.path}: {100 * share:.0f}% of the words in its lexicon, such as {unknown[0]!r}, are '
             'not in its language model; was it made with this alphabet?'
+        )
+
+
+def _check_units(file: ScorerFile, alphabet: Alphabet) -> None:
+    """Of a language model without a lexicon."""
+    longer = next((word for word in file.words if len(word) > 1), '')
+    if alphabet.of_bytes and longer:
+        raise ScorerError(
+            f'--scorer_path={file.path}: has words, such as {longer!r}; for a model of bytes the text of the language '
+            'model must be single characters with spaces between them'
         )
 
 
@@ -78,4 +94,5 @@ def _sample_words(words: Automaton, alphabet: Alphabet) -> Iterator[str]:
             arc = int(random.integers(first[state], first[state + 1]))
             labels.append(int(words.labels[arc]))
             state = int(words.targets[arc])
-        yield alphabet.decode([label for label in labels if label >= 0]).removesuffix(' ')
+        word = alphabet.decode([label for label in labels if label >= 0])
+        yield word if alphabet.of_bytes else word.removesuffix(' ')

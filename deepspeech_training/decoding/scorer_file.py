@@ -9,6 +9,7 @@ from __future__ import annotations
 import gzip
 import mmap
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +25,8 @@ HEADER = struct.Struct('<II?dd')  # magic, version, bytes instead of characters,
 
 KENLM_MAGIC = b'mmap lm http://kheafield.com/code'
 GZIP_MAGIC = b'\x1f\x8b'
+
+LONGEST_CHARACTER = 4  # bytes
 
 FST_MAGIC = 2125659606
 FST_NUMBERS = struct.Struct('<iiQqqq')  # version, flags, properties, first state, number of states, of arcs
@@ -47,6 +50,28 @@ class Automaton:
         """What is behind a final state begins again at the start."""
         targets = np.where(self.final[self.targets], self.start, self.targets)
         return Lexicon(self.sources, self.labels, targets, self.start, n_labels)
+
+    def characters(self) -> Iterator[tuple[int, ...]]:
+        """The labels of each entry, for lexicons of bytes, whose entries are the characters of UTF-8.
+
+        Raises `ValueError` for a lexicon with other entries.
+        """
+        first = np.searchsorted(self.sources, np.arange(len(self.final) + 1))
+        ways: list[tuple[int, tuple[int, ...]]] = [(self.start, ())]
+        while ways:
+            state, before = ways.pop()
+            for arc in range(first[state], first[state + 1]):
+                entry = (*before, int(self.labels[arc]))
+                if not self.final[self.targets[arc]]:
+                    if len(entry) == LONGEST_CHARACTER:
+                        raise ValueError('its lexicon has more than the bytes of characters')
+                    ways.append((int(self.targets[arc]), entry))
+                    continue
+                try:
+                    bytes(label + 1 for label in entry).decode()
+                except ValueError:
+                    raise ValueError('its lexicon has bytes that are no character of UTF-8') from None
+                yield entry
 
 
 @dataclass(frozen=True)

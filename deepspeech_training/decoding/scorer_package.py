@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from deepspeech_training.decoding.lexicon_file import automaton_bytes, minimal_automaton
 from deepspeech_training.decoding.scorer_file import FST_MAGIC, HEADER, KENLM_MAGIC, MAGIC, VERSION, Automaton
+from deepspeech_training.decoding.space_word import find_space_word, write_space
 from deepspeech_training.decoding.vocabulary import PARAMETERS, murmur_hash, named_words, vocabulary_hashes
 from deepspeech_training.errors import ScorerError
 from deepspeech_training.text.alphabet import Alphabet
@@ -40,6 +41,7 @@ class Lexicon:
     words: int  # in it
     not_in_alphabet: tuple[str, ...]  # left out
     not_in_model: tuple[str, ...]  # left out: the decoder could never write them
+    space_word: str | None = None  # stands for the space in a language model of characters
 
 
 def read_language_model(path: str) -> LanguageModel:
@@ -73,17 +75,18 @@ def _search_end(path: str, content: mmap.mmap) -> tuple[int, tuple[str, ...] | N
 
 def make_lexicon(words: list[str], model: LanguageModel, alphabet: Alphabet) -> Lexicon:
     """The words that the alphabet can spell and the model knows. Raises `ScorerError` where there is none."""
-    if ' ' not in alphabet.labels:
+    if alphabet.space is None:
         raise ScorerError(f'--alphabet={alphabet.path}: words need a space, which this alphabet lacks')
     spelled: list[list[int]] = []
     foreign, unknown = [], []
+    space_word = find_space_word(words) if alphabet.of_bytes else None
     for word in sorted(set(words)):
         if alphabet.unknown(word):
             foreign.append(word)
         elif model.hashes is not None and murmur_hash(word.encode()) not in model.hashes:
             unknown.append(word)
         else:
-            spelled.append(alphabet.encode(word))
+            spelled.append(alphabet.encode(' ' if word == space_word else word))
     if not words:
         raise ScorerError(f'--lm={model.path}: the list of words for it is empty')
     if not spelled:
@@ -93,21 +96,34 @@ def make_lexicon(words: list[str], model: LanguageModel, alphabet: Alphabet) -> 
             if found
         )
         raise ScorerError(f'--lm={model.path}: none of the words can be used: {examples}')
-    automaton = minimal_automaton(spelled, alphabet.labels.index(' '))
-    return Lexicon(automaton, len(spelled), tuple(foreign), tuple(unknown))
+    automaton = minimal_automaton(spelled, None if alphabet.of_bytes else alphabet.space)
+    return Lexicon(automaton, len(spelled), tuple(foreign), tuple(unknown), space_word)
 
 
-def write_scorer_package(path: str, model: LanguageModel, automaton: Automaton, alpha: float, beta: float) -> None:
+def write_scorer_package(
+    path: str,
+    model: LanguageModel,
+    automaton: Automaton,
+    alpha: float,
+    beta: float,
+    *,
+    for_bytes: bool = False,
+    space_word: str | None = None,
+) -> None:
     """Writes the file whole or not at all; one that is there stays until then. Raises `ScorerError`."""
     try:
         with _written_aside(Path(path)) as out:
             with open(model.path, 'rb') as source:
                 _copy(source, out, model.size)
+            if space_word:
+                write_space(out, space_word)
             out.seek(HAS_WORDS)
             out.write(b'\0')
             out.seek(model.size)
-            out.write(HEADER.pack(MAGIC, VERSION, False, alpha, beta))
+            out.write(HEADER.pack(MAGIC, VERSION, for_bytes, alpha, beta))
             out.write(automaton_bytes(automaton, out.tell()))
+    except ValueError as error:
+        raise ScorerError(f'--lm={model.path}: {error}') from error
     except OSError as error:
         raise ScorerError(f'--package={path}: cannot be written: {error.strerror or error}') from error
 

@@ -14,13 +14,20 @@ SORTED = range(2, 6)  # the kinds of models with a sorted array of hashes (tries
 
 def vocabulary_hashes(content: mmap.mmap) -> npt.NDArray[np.uint64] | None:
     """The hashes of the language model's words; None where they are not in a sorted array."""
+    place = hashes_place(content)
+    if place is None:
+        return None
+    (count,) = struct.unpack_from('<Q', content, place - 8)
+    return np.frombuffer(content, '<u8', count, place).copy()  # the file is closed soon
+
+
+def hashes_place(content: mmap.mmap) -> int | None:
+    """Where the sorted array of hashes begins, behind its length; None where there is none."""
     order, kind = struct.unpack_from('<B7xI', content, PARAMETERS)
     if kind not in SORTED:
         return None
     position = PARAMETERS + struct.calcsize('<B7xII4x') + 8 * order  # behind the counts of n-grams
-    position = -(-position // 8) * 8
-    (count,) = struct.unpack_from('<Q', content, position)
-    return np.frombuffer(content, '<u8', count, position + 8).copy()  # the file is closed soon
+    return int(-(-position // 8) * 8 + 8)
 
 
 def named_words(content: mmap.mmap) -> tuple[int, tuple[str, ...]] | None:

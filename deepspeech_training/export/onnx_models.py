@@ -48,7 +48,8 @@ def onnx_parts(config: Config, alphabet: Alphabet) -> dict[str, Part]:
 def onnx_metadata(config: Config, alphabet: Alphabet) -> dict[str, str]:
     """What the files say about themselves, as text (`metadata_props`).
 
-    Window and step in milliseconds; `alphabet` is a JSON list of the labels, and the blank follows the last one.
+    Window and step in milliseconds; `alphabet` is a JSON list of the labels, and the blank follows the last one. The
+    labels of models of bytes are called '<0x01>' to '<0xFF>'.
     """
     features, export = config.features, config.export
     return {

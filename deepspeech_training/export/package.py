@@ -22,7 +22,7 @@ def zip_part(export: ExportConfig, alphabet: Alphabet, model: bytes) -> Part:
     """The package: `model`, a TensorFlow Lite file; alphabet, scorer if there is one, model card, and `info.json`.
 
     That is a JSON object: `name`, the language, as in DeepSpeech's packages for Android, and the names of the
-    other files.
+    other files. Models of bytes have no file for the alphabet.
     """
     scorer = Path(export.scorer).name if export.scorer else None
     card = model_card_name(export)
@@ -30,12 +30,12 @@ def zip_part(export: ExportConfig, alphabet: Alphabet, model: bytes) -> Part:
         'name': export.language,
         'model': model_file(export, '.tflite'),
         'scorer': scorer,
-        'alphabet': ALPHABET,
+        'alphabet': None if alphabet.of_bytes else ALPHABET,
         'card': card,
     }
     contents = {
         model_file(export, '.tflite'): model,
-        ALPHABET: alphabet_file(alphabet).encode(),
+        **({} if alphabet.of_bytes else {ALPHABET: alphabet_file(alphabet).encode()}),
         card: model_card(export, runtime='tflite').encode(),
         INFO: (json.dumps(info, indent=2, ensure_ascii=False) + '\n').encode(),
     }

@@ -39,7 +39,7 @@ def create_signatures(config: Config, alphabet: Alphabet) -> dict[str, Signature
     int32 `[batch]`, of which the first `frames` of each utterance are valid. `transcribe_int16` and
     `log_probabilities_int16`: from 16-bit samples. `stream`: see `streaming_graph`; the states in are `state_*`, those
     out `new_state_*`. `metadata`: no inputs, to what `create_metadata` describes, but for
-    `alphabet`, which is the labels, UTF-8 strings `[n_output - 1]`.
+    `alphabet`, which is what the labels write, UTF-8 strings `[n_output - 1]`, or single bytes of it.
     """
     mfccs = make_batch_mfccs(config.features)
     signatures: dict[str, Signature] = {}
@@ -99,7 +99,7 @@ def _metadata(config: Config, alphabet: Alphabet) -> Signature:
 
 
 def _labels(alphabet: Alphabet) -> tf.Tensor:
-    return tf.constant([label.encode() for label in alphabet.labels])
+    return tf.constant(alphabet.encoded_labels)
 
 
 def _beam_search(
@@ -110,4 +110,7 @@ def _beam_search(
     decoded, scores = tf.nn.ctc_beam_search_decoder(by_frame, frames, beam_width=beam_width, top_paths=1)
     ids = tf.sparse.to_dense(decoded[0], default_value=-1)
     characters = tf.where(ids < 0, tf.fill(tf.shape(ids), ''), tf.gather(_labels(alphabet), tf.maximum(ids, 0)))
-    return tf.strings.reduce_join(characters, axis=1), scores[:, 0]
+    texts = tf.strings.reduce_join(characters, axis=1)
+    if alphabet.of_bytes:  # which may not be UTF-8
+        texts = tf.strings.unicode_transcode(texts, 'UTF-8', 'UTF-8', errors='replace')
+    return texts, scores[:, 0]

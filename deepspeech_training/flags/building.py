@@ -71,8 +71,10 @@ def unavailable(parsed: ParsedFlags) -> list[str]:
 
 
 def without_effect(parsed: ParsedFlags) -> list[str]:
-    """A warning for each flag that was set, but does nothing without another flag."""
+    """A warning for each flag that was set, but does nothing without another flag, or with it."""
     warnings = []
+    if parsed.values['bytes_output_mode'] and 'alphabet_config_path' in parsed.given:
+        warnings.append('--alphabet_config_path has no effect with --bytes_output_mode')
     for flag in FLAGS.values():
         if flag.name not in parsed.given or parsed.values[flag.name] == flag.default or not flag.needs:
             continue

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from deepspeech_training import log
 from deepspeech_training.checkpoints import BEST, LAST, CheckpointStore, Found, GraphVariables
-from deepspeech_training.checkpoints.fitting import Geometry, check_description, missing_variables
+from deepspeech_training.checkpoints.fitting import Geometry, Shapes, check_description, missing_variables
 from deepspeech_training.checkpoints.folder import named_checkpoints, read_state, what_is_wrong
 from deepspeech_training.checkpoints.tensors import read_shapes, read_tensors
 from deepspeech_training.config import FEATURE_BACKENDS, N_INPUT, CheckpointConfig, Config, FeatureConfig, ModelConfig
@@ -24,6 +24,8 @@ from deepspeech_training.runtimes.runtime import Array
 from deepspeech_training.runtimes.tensorflow_session import make_session
 from deepspeech_training.runtimes.windowed import State, WindowedRuntime
 from deepspeech_training.text.alphabet import NO_NORMALIZATION, Alphabet
+from deepspeech_training.text.alphabets import alphabet_of_names
+from deepspeech_training.text.byte_alphabet import ByteAlphabet
 
 tfv1 = tf.compat.v1
 
@@ -84,30 +86,38 @@ def open_checkpoint(
     """The checkpoint `path`, without suffix, or the one of a folder that `load` (auto, last or best) chooses.
 
     Alphabet and features are those it was trained with, which is kept beside it; where DeepSpeech wrote it, those
-    given, by default 16 kHz and windows of 32 ms every 20 ms.
+    given, by default 16 kHz and windows of 32 ms every 20 ms. Without an alphabet, 256 outputs are bytes and a blank.
 
     Raises `CheckpointError` or `ModelError`: there is none, it is damaged, or nothing says what its alphabet is.
     """
     found = _find(path, load) if os.path.isdir(path) else _at(path)
     state = read_state(found) or {}
     description = state.get('model') or {}
-    labels = description.get('alphabet')
-    if alphabet_path:
-        form = description.get('unicode_normalization', NO_NORMALIZATION)
-        alphabet = Alphabet.from_file(alphabet_path, form)
-    elif labels:
-        alphabet = Alphabet(labels, f'{found.path}.json', description.get('unicode_normalization', NO_NORMALIZATION))
-    else:
-        raise ModelError(
-            f'{found.path}: nothing beside this checkpoint says what its alphabet is; give --alphabet_config_path'
-        )
+    shapes = read_shapes(found.path)
+    alphabet = _alphabet(found.path, description, shapes, alphabet_path)
     config = Config(
         features=_features(found.path, description.get('features') or {}, features or FeatureConfig()),
-        model=_model(found.path, read_shapes(found.path), state.get('settings') or {}),
+        model=_model(found.path, shapes, state.get('settings') or {}),
         checkpoints=CheckpointConfig(load_dir=os.path.dirname(found.path)),
     )
     check_description(found.path, description, geometry(config, alphabet))
     return CheckpointRuntime(config, alphabet, threads, found.path)
+
+
+def _alphabet(path: str, description: Mapping[str, Any], shapes: Shapes, alphabet_path: str) -> Alphabet:
+    """Raises `ModelError` where nothing says what it is, and `DataError` for a file that cannot be used."""
+    form = description.get('unicode_normalization', NO_NORMALIZATION)
+    if alphabet_path:
+        return Alphabet.from_file(alphabet_path, form)
+    if labels := description.get('alphabet'):
+        return alphabet_of_names(labels, f'{path}.json', form)
+    alphabet = ByteAlphabet()
+    if list(shapes.get('layer_6/bias', ())) != [alphabet.size + 1]:
+        raise ModelError(
+            f'{path}: nothing beside this checkpoint says what its alphabet is; give --alphabet_config_path'
+        )
+    log.info(f'{path}: has {alphabet.size + 1} outputs, so it is taken for a model of {alphabet.path}')
+    return alphabet
 
 
 def _find(folder: str, load: str) -> Found:
@@ -146,7 +156,7 @@ def _features(path: str, kept: Mapping[str, Any], default: FeatureConfig) -> Fea
     return features
 
 
-def _model(path: str, shapes: Mapping[str, Sequence[int]], settings: Mapping[str, Any]) -> ModelConfig:
+def _model(path: str, shapes: Shapes, settings: Mapping[str, Any]) -> ModelConfig:
     """Sizes from the tensors, the rest from the flags of the training. Raises `ModelError` for other tensors."""
     if 'layer_1/bias' not in shapes:
         raise ModelError(f'{path}: is no checkpoint of a speech model: it lacks layer_1/bias')

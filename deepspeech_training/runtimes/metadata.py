@@ -9,6 +9,7 @@ from typing import Any
 from deepspeech_training.config import FEATURE_BACKENDS, FeatureConfig
 from deepspeech_training.errors import DataError, ModelError
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.alphabets import alphabet_of_bytes, alphabet_of_names, deserialize_alphabet
 
 VERSION = 6
 """The version of the metadata that DeepSpeech 0.9, its successors and this trainer write."""
@@ -31,7 +32,8 @@ class ModelInfo:
 
 
 def parse_metadata(path: str, values: Mapping[str, Any]) -> ModelInfo:
-    """The `metadata_*` values of the model `path`, by name: integers, and bytes or text. Labels may also be a list.
+    """The `metadata_*` values of the model `path`, by name: integers, and bytes or text. The alphabet may also be a
+    list of the labels, as names or as what they write.
 
     Raises `ModelError` when one of `NAMES` is missing, or has a value that this version does not know.
     """
@@ -48,9 +50,8 @@ def parse_metadata(path: str, values: Mapping[str, Any]) -> ModelInfo:
     if backend not in FEATURE_BACKENDS:
         raise ModelError(f'{path}: metadata_feature_backend is {backend!r}, not one of {", ".join(FEATURE_BACKENDS)}')
     rate, window, step, beam_width = (_positive(path, name, values) for name in NAMES[1:5])
-    labels = values['metadata_alphabet']
     try:
-        alphabet = Alphabet(labels, path) if isinstance(labels, list) else Alphabet.deserialize(_bytes(labels), path)
+        alphabet = _alphabet(path, values['metadata_alphabet'])
     except DataError as error:
         raise ModelError(f'{path}: metadata_alphabet: {error}') from None
     features = FeatureConfig(sample_rate=rate, window_ms=window, step_ms=step, backend=backend)
@@ -61,9 +62,17 @@ def check_width(path: str, width: int | None, alphabet: Alphabet) -> None:
     """Raises `ModelError` unless `width`, that of the output if it is known, is that of the characters and a blank."""
     if width is not None and width != alphabet.size + 1:
         raise ModelError(
-            f'{path}: has {width} outputs, which an alphabet of {width - 1} characters needs; '
+            f'{path}: has {width} outputs, which an alphabet of {width - 1} {alphabet.unit} needs; '
             f'its own has {alphabet.size}'
         )
+
+
+def _alphabet(path: str, value: Any) -> Alphabet:
+    if not isinstance(value, list):
+        return deserialize_alphabet(_bytes(value), path)
+    if value and isinstance(value[0], bytes):
+        return alphabet_of_bytes(value, path)
+    return alphabet_of_names(value, path)
 
 
 def _positive(path: str, name: str, values: Mapping[str, Any]) -> int:

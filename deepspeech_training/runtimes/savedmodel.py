@@ -54,7 +54,7 @@ class SavedModelRuntime(Runtime):
     def _read_info(self, path: str) -> ModelInfo:
         outputs = self._signatures['metadata'].outputs
         values = self._session.run({f'metadata_{name}': info.name for name, info in outputs.items()})
-        labels = [label.decode('utf-8', 'replace') for label in values.pop('metadata_alphabet', np.zeros(0))]
+        labels = list(values.pop('metadata_alphabet', ()))
         return parse_metadata(
             path, {**{name: np.ravel(value)[0] for name, value in values.items()}, 'metadata_alphabet': labels}
         )

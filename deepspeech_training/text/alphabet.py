@@ -22,6 +22,15 @@ class Alphabet:
     several labels fit a text, `encode` takes the longest.
     """
 
+    of_bytes = False
+    """Whether the labels are the bytes of UTF-8: `byte_alphabet.ByteAlphabet`."""
+
+    unit = 'characters'
+    """What messages call the labels."""
+
+    labels_per_character = 1
+    """The most that a character takes."""
+
     def __init__(self, labels: Iterable[str], path: str = '', normalization: str = NO_NORMALIZATION) -> None:
         """`path` is the file named in messages, `normalization` the Unicode normal form that the labels have.
 
@@ -71,6 +80,16 @@ class Alphabet:
         """The number of CTC's blank: the one after the last label."""
         return len(self.labels)
 
+    @property
+    def space(self) -> int | None:
+        """The number of the space between words; None where there is none."""
+        return self._ids.get(' ')
+
+    @property
+    def encoded_labels(self) -> tuple[bytes, ...]:
+        """What the labels write, in UTF-8."""
+        return tuple(label.encode() for label in self.labels)
+
     def normalize(self, text: str) -> str:
         """`text` in the alphabet's Unicode normal form. To be done once, where a transcript is read."""
         return normalize(text, self.normalization)
@@ -106,40 +125,12 @@ class Alphabet:
         """The alphabet as DeepSpeech's exported models carry it (`metadata_alphabet`), little endian.
 
         The count as uint16; then for each label its number and its length in bytes as uint16, and its UTF-8 bytes.
+        `alphabets.deserialize_alphabet` reads it.
         """
         parts = [struct.pack('<H', self.size)]
-        for number, label in enumerate(self.labels):
-            encoded = label.encode()
+        for number, encoded in enumerate(self.encoded_labels):
             parts.append(struct.pack('<HH', number, len(encoded)) + encoded)
         return b''.join(parts)
-
-    @classmethod
-    def deserialize(cls, content: bytes, path: str = '') -> Alphabet:
-        """The alphabet that `serialize` gave as `content`; the labels may come in any order, as from DeepSpeech.
-
-        Raises `DataError` for bytes that are none, and for labels that are no text (models for `--bytes_output_mode`).
-        """
-        labels: dict[int, str] = {}
-        try:
-            (count,) = struct.unpack_from('<H', content)
-            position = 2
-            for _ in range(count):
-                number, length = struct.unpack_from('<HH', content, position)
-                position += 4
-                if position + length > len(content):
-                    raise DataError(f'the alphabet in {path} is cut off')
-                labels[number] = content[position : position + length].decode()
-                position += length
-        except struct.error:
-            raise DataError(f'the alphabet in {path} is cut off') from None
-        except UnicodeDecodeError:
-            raise DataError(
-                f'the alphabet in {path} has labels that are no UTF-8: it was trained with --bytes_output_mode, '
-                'which is not supported yet'
-            ) from None
-        if position != len(content) or sorted(labels) != list(range(count)):
-            raise DataError(f'the alphabet in {path} is damaged: its labels are not numbered from 0 to {count - 1}')
-        return cls([labels[number] for number in range(count)], path)
 
     def _split(self, text: str) -> Iterable[str]:
         """`text` cut into labels, and characters that are none."""

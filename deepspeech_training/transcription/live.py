@@ -11,6 +11,7 @@ import soxr
 from deepspeech_training.audio.reading import to_16_bits
 from deepspeech_training.audio.segments import Endpointer, Splitting
 from deepspeech_training.decoding import GreedyDecoder
+from deepspeech_training.text.byte_alphabet import REPLACEMENT
 from deepspeech_training.transcription.recognizer import Recognizer, Samples
 from deepspeech_training.transcription.transcript import LogProbabilities, Segment
 
@@ -69,7 +70,8 @@ class _Utterance:
         new = self._stream.feed(samples)
         if len(new):
             self._output.append(new)
-            self._show(self._greedy.decode(np.concatenate(self._output)))
+            text = self._greedy.decode(np.concatenate(self._output))
+            self._show(text.rstrip(REPLACEMENT))  # of a character whose last bytes are still to come
         return self.finish() if ended else None
 
     def finish(self) -> Segment | None:

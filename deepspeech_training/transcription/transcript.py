@@ -62,7 +62,7 @@ class Transcript:
 
 def word_separator(alphabet: Alphabet) -> str:
     """A space, if the alphabet has one; without, each label counts as a word."""
-    return ' ' if ' ' in alphabet.labels else ''
+    return '' if alphabet.space is None else ' '
 
 
 def make_segment(
@@ -83,7 +83,7 @@ def make_segment(
     """
     end = start + len(samples) / features.sample_rate
     loudness = Loudness(samples, features.sample_rate)
-    ids = alphabet.encode(text)
+    ids = alphabet.encode(_without_damage(text, alphabet))
     spans = align(log_probabilities, ids, alphabet.blank)
     surest = [float(log_probabilities[a : b + 1, i].max()) for i, (a, b) in zip(ids, spans, strict=True)]
     step = features.step_ms / 1000
@@ -99,12 +99,18 @@ def make_segment(
     return Segment(start, end, text, tuple(words), _mean(surest))
 
 
+def _without_damage(text: str, alphabet: Alphabet) -> str:
+    """`text` without what stands for bytes that are no UTF-8, which has no label and so no time."""
+    unknown = alphabet.unknown(text)
+    return ''.join(character for character in text if character not in unknown) if unknown else text
+
+
 def _runs(alphabet: Alphabet, ids: Sequence[int]) -> Iterator[list[int]]:
     """The places of the characters of each word."""
     separator = word_separator(alphabet)
     run: list[int] = []
     for place, number in enumerate(ids):
-        is_space = separator and alphabet.labels[number] == separator
+        is_space = number == alphabet.space
         if run and (is_space or not separator):
             yield run
             run = []

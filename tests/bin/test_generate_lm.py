@@ -103,8 +103,31 @@ def test_words_are_counted_in_all_files(tmp_path: Path) -> None:
     (tmp_path / 'a.txt').write_text('\ufeffOne two\n\n  two \tthree\n', encoding='utf-8')
     (tmp_path / 'b.csv.gz').write_bytes(gzip.compress(b'wav_filename,transcript\nx.wav,"ONE, two"\n', mtime=0))
     paths = [str(tmp_path / 'a.txt'), str(tmp_path / 'b.csv.gz')]
-    counter = generate_lm.count_words(paths, tmp_path / 'text', keep_case=False)
+    args = generate_lm.build_parser().parse_args(['--input_txt', *paths, '--output_dir', str(tmp_path)])
+    counter = generate_lm.count_words(args, tmp_path / 'text')
     assert counter == {'two': 3, 'one': 1, 'one,': 1, 'three': 1}
     assert (tmp_path / 'text').read_text() == 'one two\ntwo three\none, two\n'
     assert generate_lm.choose_words(counter, 2) == ['two', 'one']
-    assert generate_lm.count_words(paths, tmp_path / 'text', keep_case=True)['ONE,'] == 1
+    args.keep_case = True
+    assert generate_lm.count_words(args, tmp_path / 'text')['ONE,'] == 1
+
+
+def test_characters_are_counted_for_models_of_bytes(tmp_path: Path) -> None:
+    (tmp_path / 'a.txt').write_text('Йод  и\u0306од\nя\n', encoding='utf-8')
+    flags = ['--input_txt', str(tmp_path / 'a.txt'), '--output_dir', str(tmp_path), '--bytes_output_mode']
+    text = tmp_path / 'text'
+    words = generate_lm.choose_words(generate_lm.count_words(generate_lm.build_parser().parse_args(flags), text), 100)
+    assert words == ['д', 'й', 'о', 'я', '▁']
+    words = generate_lm.with_space_word(words, text)
+    assert words[:4] == ['д', 'й', 'о', 'я']
+    assert words[4].startswith('▁')
+    assert words[4][1:].isdecimal()
+    assert text.read_text(encoding='utf-8') == f'й о д {words[4]} й о д\nя\n'
+
+
+def test_a_character_that_stands_for_the_space(
+    kenlm_bins: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / 'a.txt').write_text('a b\nc▁d\n', encoding='utf-8')
+    flags = ['--input_txt', str(tmp_path / 'a.txt'), '--output_dir', str(tmp_path / 'out'), '--bytes_output_mode']
+    assert "sentence 2: has the character '▁'" in refused([*flags, '--kenlm_bins', kenlm_bins], capsys)

@@ -43,7 +43,7 @@ def test_left_out_words_are_counted(
     (tmp_path / 'vocab').write_text('spot Straße öl\nword zyxw\n', encoding='utf-8')
     assert run({**arguments, 'vocab': str(tmp_path / 'vocab')}) == 0
     told = capsys.readouterr().err
-    assert '2 words have characters that' in told
+    assert '2 words cannot be written with' in told
     assert "left out: 'Straße', 'öl'" in told
     assert '1 words are unknown to' in told
     assert ': 2 words in ' in told
@@ -61,7 +61,8 @@ def test_left_out_words_are_counted(
         ('vocab', '/dev/null', 'the list of words for it is empty'),
         ('package', '/proc/none/a.scorer', '--package=/proc/none/a.scorer: cannot be written: '),
         ('default_alpha', 'nan', '--default_alpha=nan: must be a number'),
-        ('force_bytes_output_mode', 'true', 'scorers of bytes are not supported yet'),
+        ('force_bytes_output_mode', 'true', "the words must be single characters, and 'spot' is not"),
+        ('alphabet', '', '--alphabet is missing'),
     ],
 )
 def test_wrong_input(

@@ -92,11 +92,12 @@ def test_a_tree_keeps_what_leads_to_its_nodes() -> None:
     (a,) = tree.add(np.array([ROOT]), np.array([1]), np.array([10]))
     ab, ac = tree.add(np.array([a, a]), np.array([2, 0]), np.array([20, 30]))
     tree.contexts[ab] = 7
-    assert tree.labels_since(int(ab), -1) == ([1, 2], ROOT)
-    assert tree.labels_since(int(ab), 1) == ([2], a)
+    assert tree.labels(int(ab)) == [1, 2]
+    assert (tree.unit(int(ab)), tree.unit(ROOT)) == ([1, 2], [])
+    assert tree.contexts[ac] == 0
     (kept,) = tree.keep(np.array([ab]))
     assert tree.count == 3
-    assert tree.labels_since(int(kept), -1) == ([1, 2], ROOT)
+    assert tree.labels(int(kept)) == [1, 2]
     assert (tree.states[kept], tree.contexts[kept]) == (20, 7)
     (parent,) = tree.parents(np.array([kept]))
     assert tree.children(np.array([parent, parent]), np.array([2, 0])).tolist() == [kept, -1]

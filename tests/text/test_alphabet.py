@@ -198,28 +198,3 @@ def test_describes_characters_that_can_and_cannot_be_seen() -> None:
 @pytest.mark.parametrize(('folder', 'size'), [('prompts-en', 28), ('prompts-ru', 34)])
 def test_alphabets_of_the_reference_data(deepspeech_data: Path, folder: str, size: int) -> None:
     assert Alphabet.from_file(str(deepspeech_data / folder / 'alphabet.txt')).size == size
-
-
-@pytest.mark.parametrize('labels', [' abc', ['a', 'ch', 'é', 'я'], '字'])
-def test_deserialize_takes_back_what_serialize_gave(labels: str | list[str]) -> None:
-    assert Alphabet.deserialize(Alphabet(labels).serialize()).labels == tuple(labels)
-
-
-def test_deserialize_goes_by_the_numbers_not_the_order() -> None:
-    assert Alphabet.deserialize(b'\x02\0\x01\0\x01\0b\0\0\x01\0a').labels == ('a', 'b')
-
-
-@pytest.mark.parametrize(
-    ('content', 'reason'),
-    [
-        (b'', 'cut off'),
-        (b'\x02\0\0\0\x01\0a', 'cut off'),
-        (b'\x01\0\0\0\x05\0a', 'cut off'),
-        (b'\x01\0\x07\0\x01\0a', 'numbered'),
-        (b'\x01\0\0\0\x01\0a!', 'damaged'),
-        (b'\x01\0\0\0\x01\0\xd0', 'bytes_output_mode'),
-    ],
-)
-def test_deserialize_says_what_is_wrong(content: bytes, reason: str) -> None:
-    with pytest.raises(DataError, match=f'model.pb.*{reason}'):
-        Alphabet.deserialize(content, 'model.pb')

@@ -1,0 +1,130 @@
+"""Any model that `runtimes` opens, on test sets: one utterance after the other, decoded by others meanwhile."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from deepspeech_training import log
+from deepspeech_training.audio.reading import read_audio
+from deepspeech_training.config import FeatureConfig
+from deepspeech_training.data.formats import read_data_set
+from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.sources import load_source
+from deepspeech_training.decoding.pool import DecodingPool
+from deepspeech_training.errors import DataError
+from deepspeech_training.evaluation.results import Results
+from deepspeech_training.runtimes import Runtime
+from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.metrics import Transcription
+
+READ_AHEAD = 8  # recordings
+SHOWN = 20  # rows that cannot be used; the rest is counted
+
+Samples = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """Of an utterance: its set, and where it is in that."""
+
+    set_number: int
+    position: int
+    sample: Sample
+
+
+def read_sets(paths: Sequence[str], alphabet: Alphabet, limit: int = 0) -> dict[str, list[Sample]]:
+    """The samples of each data set, the first `limit` of them if not 0, as the alphabet spells them.
+
+    Characters that it does not have stay, and count as errors: the model cannot write them.
+    Raises `DataError` that names the rows that cannot be read, and for a set without any.
+    """
+    sets = {}
+    problems: list[str] = []
+    for path in dict.fromkeys(paths):
+        samples, wrong = read_data_set(path)
+        problems += map(str, wrong)
+        samples = samples[: limit or None]
+        sets[path] = [replace(sample, transcript=alphabet.normalize(sample.transcript)) for sample in samples]
+        _tell_unknown(path, sets[path], alphabet)
+    if problems:
+        more = [f'and {len(problems) - SHOWN} more'] if len(problems) > SHOWN else []
+        raise DataError('\n'.join([f'{len(problems)} rows cannot be used:', *problems[:SHOWN], *more]))
+    return sets
+
+
+def _tell_unknown(path: str, samples: Iterable[Sample], alphabet: Alphabet) -> None:
+    unknown = {character for sample in samples for character in alphabet.unknown(sample.transcript)}
+    if unknown:
+        names = ', '.join(map(repr, sorted(unknown)[:SHOWN]))
+        log.warn(f'{path}: the model cannot write all that is in the transcripts, which counts as errors: {names}')
+
+
+def run_model(
+    model: Runtime,
+    sets: Mapping[str, Sequence[Sample]],
+    pool: DecodingPool,
+    results: Results,
+    advance: Callable[[], None],
+    channel: int = 0,
+) -> int:
+    """Puts a transcription of each utterance into `results`; says which cannot be read, and returns their number.
+
+    `channel`: of recordings with several, counted from 1; 0: their mean.
+    """
+    failed = 0
+
+    def outputs() -> Iterator[tuple[_Place, np.ndarray]]:
+        nonlocal failed
+        features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
+        for place, samples in _read_ahead(_places(sets), features):
+            if isinstance(samples, DataError):
+                log.error(f'{place.sample.place}: {samples}')
+                failed += 1
+                advance()
+            else:
+                yield place, model.log_probabilities(samples)
+
+    for place, text in pool.decode_all(outputs()):
+        sample = place.sample
+        one = Transcription.of(sample.path, sample.transcript, text, float('nan'))
+        results.add(place.set_number, place.position, one)
+        advance()
+    return failed
+
+
+def _places(sets: Mapping[str, Sequence[Sample]]) -> Iterator[_Place]:
+    for number, samples in enumerate(sets.values()):
+        for position, sample in enumerate(samples):
+            yield _Place(number, position, sample)
+
+
+def _read_ahead(places: Iterable[_Place], features: FeatureConfig) -> Iterator[tuple[_Place, Samples | DataError]]:
+    """The samples of each, or why there are none, read by a thread while the model computes."""
+    with ThreadPoolExecutor(1, 'reader') as reader:
+        waiting: deque[tuple[_Place, Future[Samples | DataError]]] = deque()
+        for place in places:
+            waiting.append((place, reader.submit(_read, place.sample, features)))
+            if len(waiting) > READ_AHEAD:
+                first, future = waiting.popleft()
+                yield first, future.result()
+        for first, future in waiting:
+            yield first, future.result()
+
+
+def _read(sample: Sample, features: FeatureConfig) -> Samples | DataError:
+    path = sample.path
+    try:
+        content = load_source(path, sample.source) if sample.source else None
+        samples = read_audio(path, features, content=content)
+    except DataError as error:
+        return error
+    if not features.frames(len(samples)):
+        milliseconds = 1000 * len(samples) / features.sample_rate
+        return DataError(f'{path}: is {milliseconds:.4g} ms long, shorter than one window of {features.window_ms} ms')
+    return samples
