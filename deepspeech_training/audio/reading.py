@@ -189,9 +189,9 @@ def _open(path: str, content: bytes | None, buffer_size: int = 0) -> Iterator[_O
             yield opened
     except OSError as error:
         raise DataError(f'{path}: cannot be read: {error.strerror}') from error
-    except soundfile.LibsndfileError as error:
-        reason = error.error_string.rstrip('.')
-        if reason.startswith(ERROR_WITHOUT_MEANING):
+    except (soundfile.LibsndfileError, ValueError) as error:  # ValueError: of places before the start of a file
+        reason = getattr(error, 'error_string', '').rstrip('.')
+        if not reason or reason.startswith(ERROR_WITHOUT_MEANING):
             reason = 'it is damaged or cut off'
         raise DataError(f'{path}: cannot be read as audio: {reason}') from error
 
