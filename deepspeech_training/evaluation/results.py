@@ -43,17 +43,17 @@ class Results:
         self._offsets = array('q')
         self._sets = array('H')
 
-    def add(self, set_number: int, position: int, one: Transcription) -> None:
-        """The utterance at `position` of a set. May come in any order."""
-        self.summaries[set_number].add(position, one)
+    def add(self, set_number: int, line: int, one: Transcription) -> None:
+        """The utterance that is on this `line` of a set. May come in any order."""
+        self.summaries[set_number].add(line, one)
         self._wers.append(one.wer)
         self._losses.append(one.loss)
         self._offsets.append(self._end)
         self._sets.append(set_number)
-        line = json.dumps([set_number, one.wav_filename, one.src, one.res, one.loss]).encode() + b'\n'
+        text = json.dumps([set_number, one.wav_filename, one.src, one.res, one.loss]).encode() + b'\n'
         self._file.seek(self._end)
-        self._file.write(line)
-        self._end += len(line)
+        self._file.write(text)
+        self._end += len(text)
 
     def __len__(self) -> int:
         return len(self._offsets)

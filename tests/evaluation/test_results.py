@@ -43,8 +43,8 @@ def test_sets_and_all_of_them_together() -> None:
 def test_rates_are_those_of_the_whole_list(pairs: list[tuple[str, str]]) -> None:
     transcriptions = [of('x', src, res, 1.0) for src, res in pairs]
     with Results(['a']) as results:
-        for position, one in enumerate(transcriptions):
-            results.add(0, position, one)
+        for line, one in enumerate(transcriptions):
+            results.add(0, line, one)
         overall = results.overall()
         assert [each.transcription for each in results.read(range(len(results)))] == transcriptions
     assert (overall.wer, overall.cer, overall.loss) == pytest.approx(error_rates(transcriptions))
@@ -76,8 +76,8 @@ def test_memory_does_not_grow_with_the_texts() -> None:
     with Results(['a']) as results:
         results.add(0, 0, of('x', long, long))
         tracemalloc.start()
-        for position in range(1, 2000):
-            results.add(0, position, of(f'{position}.wav', long, long))
+        for line in range(1, 2000):
+            results.add(0, line, of(f'{line}.wav', long, long))
         grown, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert grown < 200_000
