@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing'),
     ('evaluation',),
     ('epochs', 'runtimes'),
     ('graphs', 'agreement', 'totals'),
@@ -55,6 +55,7 @@ WITHOUT_TENSORFLOW = (
         'log',
         'launch',
         'schedule',
+        'importing',
         'storage',
         'workers',
     ),
