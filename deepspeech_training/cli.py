@@ -126,7 +126,8 @@ def _work(config: Config, launch: Launch) -> None:
 
         check_export(config.export, alphabet)
     decoder = None
-    if config.data.test_files or config.one_shot_infer:
+    measures_wer = config.schedule.dev_wer_every and config.data.train_files and config.data.dev_files
+    if config.data.test_files or config.one_shot_infer or measures_wer:
         from deepspeech_training.decoding import decoder_for
 
         # A language model that does not fit is no surprise for the end.
@@ -137,7 +138,7 @@ def _work(config: Config, launch: Launch) -> None:
     if config.data.train_files:
         from deepspeech_training.train import train
 
-        train(config, data_sets, alphabet)
+        train(config, data_sets, alphabet, decoder)
         if config.schedule.epochs:  # what follows uses what was trained just now
             config = replace(config, checkpoints=replace(config.checkpoints, load_dir=config.checkpoints.save_dir))
     if config.data.test_files:

@@ -32,6 +32,7 @@ REPORT_SUFFIXES = ('.html', '.csv', '.json')
 STRATEGIES = ('hybrid', 'sync', 'async')
 LR_SCALINGS = ('linear', 'sqrt', 'none')
 LR_SCHEDULES = ('constant', 'cosine')
+BEST_BY = ('loss', 'wer')
 MIXED_PRECISION_TYPES = ('auto', 'bfloat16', 'float16')
 COMPUTE_TYPES = ('float32', *MIXED_PRECISION_TYPES)
 """What can be chosen by name."""
@@ -130,6 +131,8 @@ class ScheduleConfig:
     plateau_epochs: int = 10
     plateau_reduction: float = 0.1
     max_bad_steps: int = 20
+    dev_wer_every: int = 0  # epochs; 0: never
+    best_by: str = 'loss'  # one of BEST_BY
     probe_longest: bool = False  # one step with the largest batch, before the first
     lr_warmup_steps: int = 0  # updates
     lr_schedule: str = 'constant'  # one of LR_SCHEDULES

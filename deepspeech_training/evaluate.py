@@ -33,6 +33,7 @@ from deepspeech_training.graphs import (
     make_tower_fn,
     next_step,
     restore_everywhere,
+    utterances,
     with_compute_type,
 )
 from deepspeech_training.parallel.registry import create_strategy
@@ -166,16 +167,7 @@ class Tester:
     def _utterances(self) -> Iterator[tuple[tuple[int, float], np.ndarray]]:
         """Position and loss of one utterance after the other, with its logits [frames, n_output]."""
         while (result := self._next_step()) is not None:
-            yield from _split(result)
-
-
-def _split(result: StepResult) -> Iterator[tuple[tuple[int, float], np.ndarray]]:
-    for tower in result.per_tower:
-        for row, index in enumerate(tower['indices']):
-            if tower['weights'][row] > 0:
-                length = tower['lengths'][row]
-                # A copy, so that the batch can be freed before all of it is decoded.
-                yield (int(index), float(tower['losses'][row])), tower['logits'][:length, row].copy()
+            yield from utterances(result)
 
 
 def _exchanged(strategy: Strategy, own: Iterator[Found]) -> Iterator[Found]:

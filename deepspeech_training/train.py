@@ -22,7 +22,9 @@ from deepspeech_training.data.batches import cut_batches
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.order import epoch_batches, frames_of
-from deepspeech_training.epochs import TrainingGraph, TrainingLoop
+from deepspeech_training.decoding import Decoder, decoder_for
+from deepspeech_training.dev_transcripts import DevTranscriber
+from deepspeech_training.epochs import TrainingLoop
 from deepspeech_training.errors import CheckpointError
 from deepspeech_training.graphs import (
     geometry,
@@ -39,6 +41,7 @@ from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.sharded_adam import moments_at_rest
 from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
+from deepspeech_training.passes import TrainingGraph
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.totals import Ranges, SampleRange
@@ -111,13 +114,16 @@ def build_graph(
         watch={'learning_rate': learning_rate},
         summarize=_step_summary if config.report.summary_dir and strategy.is_chief else None,
     )
-    evaluation = strategy.build_evaluation(pipeline.next_batch, make_tower_fn(config, n_output, training=False))
+    transcription = strategy.build_evaluation(
+        pipeline.next_batch, make_tower_fn(config, n_output, training=False, keep_logits=True)
+    )
     at_rest = [variable for variable in tf.compat.v1.global_variables() if belongs_to(frozen, variable.op.name)]
     moments_at_rest(at_rest)
     return TrainingGraph(
         pipeline=pipeline,
         step=step,
-        evaluation=evaluation,
+        evaluation=replace(transcription, per_tower=()),
+        transcription=transcription,
         learning_rate=base,
         set_learning_rate=set_learning_rate,
         new_learning_rate=new_learning_rate,
@@ -159,8 +165,10 @@ class Handover:
     state: RunState
 
 
-def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
+def train(config: Config, data_sets: DataSets, alphabet: Alphabet, decoder: Decoder | None = None) -> None:
     """Trains for `config.schedule.epochs` epochs.
+
+    `decoder`: as `config.decoding` describes it, if one is open already; it stays open.
 
     Raises:
       CheckpointError: a checkpoint cannot be read or written, or there is none whose layers could be frozen.
@@ -174,7 +182,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     strategy = create_strategy(config.parallel)
     config = with_compute_type(config, strategy)
     with ExitStack() as opened:
-        training = _Training(config, strategy, data_sets, alphabet, opened)
+        training = _Training(config, strategy, data_sets, alphabet, opened, decoder)
         handover = None
         for phase in phases(config):
             handover = training.run(phase, handover)
@@ -186,7 +194,13 @@ class _Training:
     """What the phases of a training have in common; what is open over several of them is closed with `opened`."""
 
     def __init__(
-        self, config: Config, strategy: Strategy, data_sets: DataSets, alphabet: Alphabet, opened: ExitStack
+        self,
+        config: Config,
+        strategy: Strategy,
+        data_sets: DataSets,
+        alphabet: Alphabet,
+        opened: ExitStack,
+        decoder: Decoder | None,
     ) -> None:
         self._config = config
         self._strategy = strategy
@@ -205,6 +219,12 @@ class _Training:
         )
         self._writer = SummaryWriter(config.report.summary_dir if strategy.is_chief else '')
         self._interrupts = Interrupts()
+        self._transcriber = None
+        if config.schedule.dev_wer_every and data_sets.dev:
+            if decoder is None:
+                decoder = decoder_for(config.decoding, alphabet)
+                opened.callback(decoder.close)
+            self._transcriber = DevTranscriber(config.decoding, strategy, self._samples, alphabet, decoder)
 
     def _add(self, name: str, rows: Sequence[Sample]) -> SampleRange:
         added = SampleRange(name, len(self._samples), len(rows))
@@ -236,12 +256,23 @@ class _Training:
                     variables.write(session, before.values)
                     strategy.after_restore(session)
                 graph.finalize()
-                loop = TrainingLoop(config, strategy, operations, store, self._writer, session, state, self._interrupts)
+                loop = TrainingLoop(
+                    config,
+                    strategy,
+                    operations,
+                    store,
+                    self._writer,
+                    session,
+                    state,
+                    self._interrupts,
+                    self._ranges,
+                    self._transcriber,
+                )
                 if before is None:
                     self._begin(phase, restored, loop)
                 else:
                     log.info(f'Epoch {state.epoch}: all layers are trained from here on')
-                loop.run(self._ranges, phase.until)
+                loop.run(phase.until)
                 return None if loop.is_over else Handover(variables.read(session), state)
 
     def _begin(self, phase: Phase, restored: Restored | None, loop: TrainingLoop) -> None:
@@ -259,6 +290,7 @@ class _Training:
             log.info(f'{flag}: {", ".join(phase.frozen)} are not trained{before}')
         if restored and self._strategy.is_chief:
             loop.warn_of_other_learning_rate()
+            loop.warn_of_other_best()
 
 
 def first_state(restored: Restored | None, data: str) -> RunState:

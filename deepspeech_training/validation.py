@@ -81,6 +81,7 @@ RANGES: dict[str, tuple[str, Range]] = {
     'es_min_delta': ('schedule.es_min_delta', Range(at_least=0)),
     'plateau_epochs': ('schedule.plateau_epochs', COUNT),
     'plateau_reduction': ('schedule.plateau_reduction', Range(above=0, below=1)),
+    'dev_wer_every': ('schedule.dev_wer_every', COUNT_OR_NONE),
     'lr_warmup_steps': ('schedule.lr_warmup_steps', COUNT_OR_NONE),
     'lr_final_fraction': ('schedule.lr_final_fraction', Range(at_least=0, at_most=1)),
     'accumulate_steps': ('parallel.accumulate_steps', COUNT),
@@ -118,6 +119,7 @@ CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     'load_evaluate': ('checkpoints.load_evaluate', configs.LOAD_EVALUATE),
     'horovod_lr_scaling': ('parallel.horovod_lr_scaling', configs.LR_SCALINGS),
     'lr_schedule': ('schedule.lr_schedule', configs.LR_SCHEDULES),
+    'best_by': ('schedule.best_by', configs.BEST_BY),
     'parallel': ('parallel.parallel', configs.STRATEGIES),
 }
 
@@ -206,6 +208,9 @@ def _bad_combinations(config: Config) -> Iterator[str]:
         ):
             if is_set:
                 yield f'--{flag}: needs the loss on --dev_files, and there are none'
+    if data.train_files and schedule.best_by == 'wer' and not (schedule.dev_wer_every and data.dev_files):
+        missing = 'of --dev_wer_every, which is 0' if data.dev_files else 'on --dev_files, and there are none'
+        yield f'--best_by=wer: needs the word error rate {missing}'
     if schedule.early_stop and schedule.reduce_lr_on_plateau and schedule.plateau_epochs >= schedule.es_epochs:
         yield (
             f'--plateau_epochs={schedule.plateau_epochs}: must be below --es_epochs={schedule.es_epochs}, '

@@ -45,3 +45,13 @@ def scalars(folder: Path, tag: str) -> dict[int, float]:
     return {
         event.step: value.simple_value for event in events(folder) for value in event.summary.value if value.tag == tag
     }
+
+
+def texts(folder: Path, tag: str) -> dict[int, str]:
+    """The text `tag` of the TensorBoard files in `folder`: Markdown by step."""
+    return {
+        event.step: tf.make_ndarray(value.tensor).item().decode()
+        for event in events(folder)
+        for value in event.summary.value
+        if value.tag == tag and value.metadata.plugin_data.plugin_name == 'text'
+    }

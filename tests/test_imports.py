@@ -14,9 +14,11 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing', 'set_tool'),
     ('evaluation',),
     ('epochs', 'runtimes'),
+    ('dev_sets',),
+    ('passes', 'dev_transcripts'),
     ('graphs', 'agreement', 'totals'),
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
@@ -56,6 +58,7 @@ WITHOUT_TENSORFLOW = (
         'launch',
         'schedule',
         'importing',
+        'set_tool',
         'storage',
         'workers',
     ),

@@ -42,7 +42,7 @@ class DecodingPool:
         self._free: SimpleQueue[Decoder] = SimpleQueue()
         for decoder in decoders:
             self._free.put(decoder)
-        self._most_waiting = WAITING_PER_DECODER * len(decoders)
+        self.most_waiting = WAITING_PER_DECODER * len(decoders)
         self._closing = decoders if closing else ()
         self._threads = ThreadPoolExecutor(len(decoders), thread_name_prefix='decoder')
 
@@ -53,11 +53,15 @@ class DecodingPool:
         """
         waiting: deque[tuple[Key, Future[str]]] = deque()
         for key, logits in outputs:
-            waiting.append((key, self._threads.submit(self._decode, logits)))
-            while waiting and (waiting[0][1].done() or len(waiting) > self._most_waiting):
+            waiting.append((key, self.submit(logits)))
+            while waiting and (waiting[0][1].done() or len(waiting) > self.most_waiting):
                 yield _first(waiting)
         while waiting:
             yield _first(waiting)
+
+    def submit(self, logits: np.ndarray) -> Future[str]:
+        """The text for one utterance, in a while; for callers that see to it that at most `most_waiting` wait."""
+        return self._threads.submit(self._decode, logits)
 
     def _decode(self, logits: np.ndarray) -> str:
         decoder = self._free.get()
