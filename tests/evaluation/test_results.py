@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepspeech_training.evaluation import confusions
-from deepspeech_training.evaluation.confusions import Confusions
+from deepspeech_training.evaluation.confusions import Confusions, most_frequent
 from deepspeech_training.evaluation.results import Results
 from deepspeech_training.text.edits import align_words
 from deepspeech_training.text.metrics import Transcription, error_rates
@@ -61,6 +61,24 @@ def test_they_are_ranked_by_rate_then_loss() -> None:
         assert results.worst_first().tolist() == [3, 0, 4, 1, 2]
         worst = next(results.read(results.worst_first()))
         assert (worst.set_name, worst.transcription.wav_filename) == ('a', '3')
+
+
+def test_the_order_in_which_they_come_makes_no_difference() -> None:
+    """As from several processes."""
+    utterances = [
+        (number % 2, number, of(str(number), 'one two', f'{"abcd"[number % 4]} two', 1.0)) for number in range(8)
+    ]
+    found = []
+    for order in (utterances, utterances[::-1]):
+        with Results(['a', 'b']) as results:
+            for utterance in order:
+                results.add(*utterance)
+            names = [each.transcription.wav_filename for each in results.read(results.worst_first())]
+            confused = most_frequent(results.overall().confusions.substitutions, 3)
+            found.append((names, confused, results.overall().bootstrap.wer()))
+    assert found[0] == found[1]
+    assert found[0][0] == ['0', '2', '4', '6', '1', '3', '5', '7']
+    assert found[0][1] == [(('one', 'a'), 2), (('one', 'b'), 2), (('one', 'c'), 2)]
 
 
 def test_names_that_are_no_utf_8_come_back() -> None:
