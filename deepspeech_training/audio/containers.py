@@ -71,7 +71,7 @@ def frames_of_audio(file: soundfile.SoundFile) -> int:
 
 def ending_problem(file: soundfile.SoundFile, read_at: ReadAt, size: int) -> str:
     """How a file of `size` bytes ends before its header says; '' where it does not. Moves the file's position."""
-    if file.format == 'OGG' and (problem := _ogg_problem(read_at, size)):
+    if file.format == 'OGG' and (problem := _ogg_problem(file.subtype, read_at, size)):
         return problem
     if file.format in COMPRESSED_FORMATS:
         return _last_sample_problem(file, read_at, size)
@@ -124,7 +124,7 @@ def _has_last_sample(file: soundfile.SoundFile) -> bool:
     try:
         file.seek(file.frames - 1)
         return len(file.read(1)) == 1
-    except soundfile.LibsndfileError:
+    except (soundfile.LibsndfileError, ValueError):  # it went elsewhere
         return False
 
 
@@ -140,7 +140,7 @@ def _count_frames(content: bytes) -> int:
     return total
 
 
-def _ogg_problem(read_at: ReadAt, size: int) -> str:
+def _ogg_problem(subtype: str, read_at: ReadAt, size: int) -> str:
     """Whether the last page says that it is one, and belongs to the first: libsndfile reads the first stream only."""
     start = max(size - OGG_MOST_OF_PAGE, 0)
     tail = read_at(start, size - start)
@@ -149,6 +149,9 @@ def _ogg_problem(read_at: ReadAt, size: int) -> str:
     is_whole = lengths and len(last) >= OGG_HEADER_SIZE + len(lengths) + sum(lengths)
     if not (is_whole and last[OGG_FLAGS] & OGG_END_OF_STREAM):
         return 'is cut off: its last page is not marked as the end. Copy or convert it again'
+    behind = len(last) - OGG_HEADER_SIZE - len(lengths) - sum(lengths)
+    if behind and subtype == 'OPUS':  # then libsndfile reads the file or does not, by turns
+        return f'has {behind} bytes behind its end, which hide where that is. Convert it again'
     first = read_at(0, OGG_HEADER_SIZE)
     if first[OGG_SERIAL : OGG_SERIAL + 4] != last[OGG_SERIAL : OGG_SERIAL + 4]:
         return 'has several recordings one after another. Convert it to one'

@@ -14,7 +14,7 @@ from deepspeech_training.importing.corpus import Corpus, Utterance
 from deepspeech_training.importing.filters import Limits, length_problem
 from deepspeech_training.importing.labels import LabelSettings, make_label
 from deepspeech_training.importing.output import Reject, Row, csv_path, report, write_csvs, write_rejects
-from deepspeech_training.importing.sources import AUDIO
+from deepspeech_training.importing.sources import audio_folder
 from deepspeech_training.importing.splitting import DEV, TEST, TRAIN, Shares, choose_splits, way_to_split
 
 BY_CORPUS = 'corpus'
@@ -93,7 +93,11 @@ def _clean(utterances: Sequence[Utterance], settings: Settings, rejects: list[Re
         if reason:
             rejects.append(_reject(utterance, reason))
         else:
-            output = '' if settings.keep_audio else _output(utterance, settings.folder, names)
+            output = (
+                ''
+                if settings.keep_audio
+                else _output(utterance, audio_folder(settings.folder, settings.limits.features.channel), names)
+            )
             candidates.append(_Candidate(utterance, label, output))
     return candidates
 
@@ -105,10 +109,10 @@ def _reject(utterance: Utterance, reason: str, detail: str = '') -> Reject:
 def _output(utterance: Utterance, folder: Path, names: dict[str, tuple[str, float, float | None]]) -> str:
     """A file for the audio of an utterance. `names`: those that are given. Raises `DataError` where both are taken.
 
-    `a.wav` becomes `wav/a.wav`, and `a.flac` beside it `wav/a.flac.wav`.
+    `a.wav` becomes `a.wav` in `folder`, and `a.flac` beside it `a.flac.wav`.
     """
     parts = [part for part in PurePosixPath(utterance.name).parts if part not in ('/', '..')]
-    short = os.path.join(folder, AUDIO, *parts)
+    short = os.path.join(folder, *parts)
     what = (utterance.audio, utterance.start, utterance.end)
     for output in (f'{short}.wav', f'{short}{os.path.splitext(utterance.audio)[1]}.wav'):
         if names.setdefault(output, what) == what:
@@ -135,7 +139,7 @@ def _convert(candidates: Sequence[_Candidate], settings: Settings) -> dict[str, 
     found: dict[str, Converted] = {}
     what = 'Looking at audio' if settings.keep_audio else 'Converting'
     with log.progress(what, total, settings.show_progress) as bar:
-        for some in convert_all(recordings, settings.limits.features.sample_rate, settings.processes):
+        for some in convert_all(recordings, settings.limits.features, settings.processes):
             found.update((converted.path, converted) for converted in some)
             bar.advance(len(some))
     if earlier := sum(converted.was_there for converted in found.values()):

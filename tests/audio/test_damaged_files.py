@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -189,8 +190,8 @@ def test_bytes_behind_the_end_are_no_audio(tmp_path: Path, name: str, behind: by
     path, other = tmp_path / 'a', tmp_path / 'b'
     path.write_bytes(FORMATS[name]())
     other.write_bytes(path.read_bytes() + behind)
-    if name == 'OGG OPUS' and len(behind) < 100 and judge(other)[0]:  # by chance of its serial number, to libsndfile
-        assert 'cannot be read as audio' in judge(other)[0]
+    if name == 'OGG OPUS':  # which libsndfile then reads, or does not
+        assert re.search('behind its end|cannot be read as audio', judge(other)[0])
         return
     expected = read_audio(str(path), FeatureConfig())
     found = read_audio(str(other), FeatureConfig())
@@ -235,6 +236,15 @@ def test_streams_one_after_another(tmp_path: Path, subtype: str) -> None:
     path = tmp_path / 'a'
     path.write_bytes(encoded('OGG', subtype) + encoded('OGG', subtype))
     assert 'several recordings' in judge(path)[0]
+
+
+def test_flac_whose_first_frame_is_gone(tmp_path: Path) -> None:
+    """libsndfile then stands before the start of the file."""
+    content = encoded('FLAC')
+    path = tmp_path / 'a'
+    for place in range(42, 120):
+        path.write_bytes(content[:place] + content[place + 100 :])
+        assert judge(path)[0] or audio_info(str(path)).frames == COUNT
 
 
 def test_rf64_whose_sizes_are_false(tmp_path: Path) -> None:

@@ -90,10 +90,10 @@ def test_split_and_sample(sets: list[Path], tmp_path: Path) -> None:
     [('wav', 'WAV PCM_16'), ('flac', 'FLAC PCM_16'), ('ogg', 'OGG VORBIS'), ('opus', 'OGG OPUS'), ('mp3', 'MP3')],
 )
 def test_audio_is_converted(tmp_path: Path, name: str, sample_format: str) -> None:
-    tone = 0.5 * np.sin(2 * np.pi * 440 * np.arange(44100) / 44100)
-    wav(tmp_path / 'tone.wav', np.stack([tone, tone], axis=1), 44100, subtype='PCM_24')
+    low, tone = (0.5 * np.sin(2 * np.pi * frequency * np.arange(44100) / 44100) for frequency in (100, 440))
+    wav(tmp_path / 'tone.wav', np.stack([low, tone], axis=1), 44100, subtype='PCM_24')
     source, output = table(tmp_path / 'in.csv', [('tone.wav', 'a')]), tmp_path / 'out.csv'
-    done = tool(source, '--output', output, '--audio_format', name, '--audio_rate', '16000')
+    done = tool(source, '--output', output, '--audio_format', name, '--audio_rate=16000', '--audio_channel=2')
     assert done.returncode == 0, done.stderr
     path = tmp_path / 'out-audio' / f'000000-tone.{name}'
     info = soundfile.info(path)

@@ -13,9 +13,10 @@ import soundfile
 
 from deepspeech_training.config import DataConfig, FeatureConfig
 from deepspeech_training.data.checks import check_data
+from deepspeech_training.importing.archives import unpack
 from deepspeech_training.importing.program import run
 from deepspeech_training.text.alphabet import Alphabet
-from tests.corpora import CORPORA, TinyCorpus, tone_of
+from tests.corpora import CORPORA, TinyCorpus, tone, tone_of
 
 RATE = 16000
 MP3_EDGE = 0.1  # seconds that MP3 may add at the ends
@@ -115,7 +116,7 @@ def test_an_unpacked_folder_is_as_good(name: str, archives: dict[str, list[Path]
     check(tmp_path / 'out', corpus)
 
 
-@pytest.mark.parametrize('name', ['common-voice', 'ldc93s1', 'fsdd'])
+@pytest.mark.parametrize('name', ['common-voice', 'ldc93s1', 'fsdd', 'vctk', 'aishell'])
 def test_a_folder_that_has_the_corpus_is_imported_in_place(
     name: str, archives: dict[str, list[Path]], tmp_path: Path
 ) -> None:
@@ -124,6 +125,10 @@ def test_a_folder_that_has_the_corpus_is_imported_in_place(
     assert do_import(corpus.script, tmp_path / 'first', '--archive', *archives[name]) == 0
     unpacked = tmp_path / 'first' / 'unpacked'
     folder = unpacked if unpacked.exists() else archives[name][0]
+    if name == 'aishell':  # its own folder of audio, as it is after all archives in it were unpacked
+        folder = unpacked / 'data_aishell.tgz' / 'data_aishell'
+        for archive in list((folder / 'wav').iterdir()):
+            unpack(archive, folder / 'wav', show_progress=False)
     for _ in range(2):
         assert do_import(corpus.script, folder) == 0
         check(folder, corpus)
@@ -142,7 +147,7 @@ def test_audio_may_stay_as_it_is(name: str, archives: dict[str, list[Path]], tmp
     rows = read_rows(tmp_path)
     assert len(rows) == len(corpus.expected)
     assert all(row['wav_filename'].startswith('unpacked/') for row in rows)
-    assert not (tmp_path / 'wav').exists()
+    assert not (tmp_path / 'converted').exists()
     check_for_training(tmp_path)
 
 
@@ -150,12 +155,28 @@ def test_another_rate(archives: dict[str, list[Path]], tmp_path: Path) -> None:
     command = ('import_fsdd', tmp_path, '--archive', *archives['fsdd'])
     for rate in (8000, 16000):
         assert do_import(*command, '--sample_rate', rate) == 0
-        assert {soundfile.info(path).samplerate for path in (tmp_path / 'wav').iterdir()} == {rate}
+        assert {soundfile.info(path).samplerate for path in (tmp_path / 'converted').iterdir()} == {rate}
+
+
+def test_one_channel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / 'source'
+    source.mkdir()
+    soundfile.write(source / 'a.wav', np.stack([tone(1, 1, RATE), tone(2, 1, RATE)], axis=1), RATE)
+    (source / 'a.txt').write_text('a call')
+    command = ('import_folder', tmp_path, '--archive', source, '--dev_share', 0, '--test_share', 0)
+    for channel in (1, 2):
+        assert do_import(*command, '--audio_channel', channel) == 0
+        (row,) = read_rows(tmp_path)
+        assert row['wav_filename'] == f'converted-channel-{channel}/a.wav'
+        samples, _ = soundfile.read(tmp_path / row['wav_filename'], dtype='float32')
+        assert tone_of(samples, RATE) == channel
+    assert do_import(*command, '--audio_channel', 3) == 2
+    assert 'the audio cannot be used' in capsys.readouterr().err
 
 
 def test_the_other_microphone(archives: dict[str, list[Path]], tmp_path: Path) -> None:
     assert do_import('import_vctk', tmp_path, '--archive', *archives['vctk'], '--microphone', 2) == 0
-    samples, rate = soundfile.read(next((tmp_path / 'wav').rglob('*.wav')), dtype='float32')
+    samples, rate = soundfile.read(next((tmp_path / 'converted').rglob('*.wav')), dtype='float32')
     assert tone_of(samples, rate) >= 20
 
 
@@ -206,6 +227,7 @@ def test_wrong_arguments(archives: dict[str, list[Path]], tmp_path: Path, capsys
     (tmp_path / 'file').write_text('')
     assert f'{tmp_path}/file: is a file' in wrong(capsys, 'import_fsdd', tmp_path / 'file')
     assert 'must be cut' in wrong(capsys, 'import_ted', tmp_path, '--archive', *archives['ted-2'], '--keep_audio')
+    assert '--archive names what is elsewhere' in wrong(capsys, 'import_folder', tmp_path / 'new')
     assert 'cannot be downloaded by a program' in wrong(capsys, 'import_cv2', tmp_path / 'new')
     assert '--language: which one?' in wrong(capsys, 'import_m-ailabs', tmp_path / 'new')
     assert "--subsets: 'dev' is no part" in wrong(capsys, 'import_librispeech', tmp_path / 'new', '--subsets', 'dev')
@@ -216,12 +238,15 @@ def test_wrong_tables(archives: dict[str, list[Path]], tmp_path: Path, capsys: p
     told = wrong(capsys, *command, '--table', 'list.csv')
     assert "list.csv:1: has no column 'wav_filename'. Its first line has 'who', 'file', 'said', 'part'" in told
     assert '--table=other.csv: is not there' in wrong(capsys, *command, '--table', 'other.csv')
+    (tmp_path / 'header.csv').write_text('file,said\n')
+    flags = ('--audio_column', 'file', '--transcript_column', 'said')
+    assert 'header.csv: has no rows' in wrong(capsys, *command, '--table', tmp_path / 'header.csv', *flags)
     assert 'must be one character' in wrong(capsys, *command, '--table', 'list.csv', '--delimiter', '::')
 
 
 def test_a_table_without_header(tmp_path: Path, archives: dict[str, list[Path]]) -> None:
     table = tmp_path / 'list.txt'
-    table.write_text('0.wav|null\n2.wav|zwei\n', encoding='utf-8')
+    table.write_text('0.wav|null\n|names nothing\n2.wav|zwei\n', encoding='utf-8')
     flags = (
         '--table',
         table,
