@@ -81,6 +81,7 @@ class DataConfig:
     """Which samples are used, in which order, in which batches."""
 
     train_files: tuple[str, ...] = ()
+    train_weights: tuple[float, ...] = ()  # of each train file; none: all are 1
     dev_files: tuple[str, ...] = ()
     test_files: tuple[str, ...] = ()
     metrics_files: tuple[str, ...] = ()

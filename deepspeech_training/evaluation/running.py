@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,16 +26,11 @@ from deepspeech_training.text.metrics import Transcription
 READ_AHEAD = 8  # recordings
 SHOWN = 20  # rows that cannot be used; the rest is counted
 
-Samples = npt.NDArray[np.float32]
+Audio = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class _Place:
-    """Of an utterance: its set, and where it is in that."""
-
-    set_number: int
-    position: int
-    sample: Sample
+Numbered = tuple[int, Sample]
+"""A sample, and the number of its set."""
 
 
 def read_sets(paths: Sequence[str], alphabet: Alphabet, limit: int = 0) -> dict[str, list[Sample]]:
@@ -79,37 +74,36 @@ def run_model(
     """
     failed = 0
 
-    def outputs() -> Iterator[tuple[_Place, np.ndarray]]:
+    def outputs() -> Iterator[tuple[Numbered, np.ndarray]]:
         nonlocal failed
         features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
-        for place, samples in _read_ahead(_places(sets), features):
+        for numbered, samples in _read_ahead(_numbered(sets), features):
             if isinstance(samples, DataError):
-                log.error(f'{place.sample.place}: {samples}')
+                log.error(f'{numbered[1].place}: {samples}')
                 failed += 1
                 advance()
             else:
-                yield place, model.log_probabilities(samples)
+                yield numbered, model.log_probabilities(samples)
 
-    for place, text in pool.decode_all(outputs()):
-        sample = place.sample
+    for (number, sample), text in pool.decode_all(outputs()):
         one = Transcription.of(sample.path, sample.transcript, text, float('nan'))
-        results.add(place.set_number, place.position, one)
+        results.add(number, sample.line, one)
         advance()
     return failed
 
 
-def _places(sets: Mapping[str, Sequence[Sample]]) -> Iterator[_Place]:
+def _numbered(sets: Mapping[str, Sequence[Sample]]) -> Iterator[Numbered]:
     for number, samples in enumerate(sets.values()):
-        for position, sample in enumerate(samples):
-            yield _Place(number, position, sample)
+        for sample in samples:
+            yield number, sample
 
 
-def _read_ahead(places: Iterable[_Place], features: FeatureConfig) -> Iterator[tuple[_Place, Samples | DataError]]:
-    """The samples of each, or why there are none, read by a thread while the model computes."""
+def _read_ahead(samples: Iterable[Numbered], features: FeatureConfig) -> Iterator[tuple[Numbered, Audio | DataError]]:
+    """The audio of each, or why there is none, read by a thread while the model computes."""
     with ThreadPoolExecutor(1, 'reader') as reader:
-        waiting: deque[tuple[_Place, Future[Samples | DataError]]] = deque()
-        for place in places:
-            waiting.append((place, reader.submit(_read, place.sample, features)))
+        waiting: deque[tuple[Numbered, Future[Audio | DataError]]] = deque()
+        for numbered in samples:
+            waiting.append((numbered, reader.submit(_read, numbered[1], features)))
             if len(waiting) > READ_AHEAD:
                 first, future = waiting.popleft()
                 yield first, future.result()
@@ -117,7 +111,7 @@ def _read_ahead(places: Iterable[_Place], features: FeatureConfig) -> Iterator[t
             yield first, future.result()
 
 
-def _read(sample: Sample, features: FeatureConfig) -> Samples | DataError:
+def _read(sample: Sample, features: FeatureConfig) -> Audio | DataError:
     path = sample.path
     try:
         content = load_source(path, sample.source) if sample.source else None

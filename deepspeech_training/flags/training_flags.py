@@ -13,6 +13,9 @@ DATA = Group(
     (
         Flag('train_files', 'paths', '', 'data.train_files',
              'CSV files to train on. They are merged. Without them nothing is trained.'),
+        Flag('train_weights', 'string', '', '',
+             'How often an epoch takes the samples of a training file, as in a.csv=2,b.csv=0.5: each one twice, and '
+             'half of them, in turns. Files that are not named have 1.', needs=TRAIN),
         Flag('dev_files', 'paths', '', 'data.dev_files',
              'CSV files to validate on after each epoch, each reported by itself; their mean loss decides which '
              'model is the best, or their WER (--best_by).', needs=TRAIN),
