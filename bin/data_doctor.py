@@ -49,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         log.error('Interrupted')
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # nobody reads the rest
-        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
-        return EXIT_PROBLEMS
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -104,8 +101,7 @@ def doctor(args: argparse.Namespace) -> int:
     sets = read_sets(args.data_set, args.unicode_normalization)
     examination = examine(sets, args.processes, not args.noshow_progressbar, args.audio_channel)
     report = diagnose(examination, alphabet, settings)
-    print(as_text(report, args.shown), end='')
-    sys.stdout.flush()
+    show(as_text(report, args.shown))
     write('json', args.json, lambda: as_json(report))
     write('html', args.html, lambda: as_html(report, max(args.shown, 200)))
     fix(examination, fixed, strict=args.strict)
@@ -164,6 +160,15 @@ def make_folder(folder: str) -> None:
         os.mkdir(folder)
     except OSError as error:
         raise FlagError(f'--fix={folder}: cannot be made: {error.strerror}') from error
+
+
+def show(text: str) -> None:
+    """Prints the report, whatever names files have; when nobody reads it, the other outputs are still written."""
+    try:
+        sys.stdout.buffer.write(text.encode(errors='backslashreplace'))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
 
 
 def write(name: str, path: str, render: Callable[[], str]) -> None:

@@ -86,12 +86,40 @@ def _run(args: Sequence[str], launch: Launch) -> None:
     validate(config)
     check_launch(config, launch)
     _set_up_log(launch, config.report.log_level)
+    if config.data.auto_input_dataset:
+        config = _with_auto_input(config, parsed, launch)
     check_paths(config, launch)
     if launch.is_chief:
         _say_what_goes_where(parsed, config)
     if launch.of_several:
         end_with_launcher()
     _work(config, launch)
+
+
+def _with_auto_input(config: Config, parsed: ParsedFlags, launch: Launch) -> Config:
+    """The run on what --auto_input_dataset is split into. Each process of a job does that, and finds the same."""
+    from deepspeech_training.data.auto_input import split_input
+
+    data = config.data
+    found = split_input(
+        data.auto_input_dataset,
+        config.checkpoints.save_dir,
+        data.unicode_normalization,
+        with_alphabet=not data.bytes_output_mode and 'alphabet_config_path' not in parsed.given,
+        skip_bad=data.on_bad_sample == 'skip',
+        tell=launch.is_chief,
+    )
+    data = replace(
+        data,
+        auto_input_dataset='',
+        train_files=(found.train,),
+        dev_files=(found.dev,) if found.dev else (),
+        test_files=(found.test,) if found.test else (),
+        alphabet_config_path=found.alphabet or data.alphabet_config_path,
+    )
+    config = replace(config, data=data)
+    validate(config)
+    return config
 
 
 def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:

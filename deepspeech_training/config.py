@@ -81,6 +81,7 @@ class DataConfig:
     """Which samples are used, in which order, in which batches."""
 
     train_files: tuple[str, ...] = ()
+    auto_input_dataset: str = ''  # what to split into the files for training, dev and test
     train_weights: tuple[float, ...] = ()  # of each train file; none: all are 1
     dev_files: tuple[str, ...] = ()
     test_files: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import numpy.typing as npt
 import soundfile
 import soxr
 
-from deepspeech_training.audio.containers import BLOCK_FRAMES, ReadAt, ending_problem, frames_of_audio, header_problem
+from deepspeech_training.audio.containers import ReadAt, blocks, ending_problem, frames_of_audio, header_problem
 from deepspeech_training.config import FeatureConfig
 from deepspeech_training.errors import DataError
 
@@ -120,13 +120,8 @@ def read_audio(
 
 def _read_all(file: soundfile.SoundFile) -> npt.NDArray[np.float32]:
     """float32 `[samples, channels]`: as many as the header promises and the file has."""
-    blocks: list[npt.NDArray[np.float32]] = []
-    left = frames_of_audio(file)
-    while left or not blocks:
-        count = min(left, BLOCK_FRAMES)
-        blocks.append(file.read(count, dtype='float32', always_2d=True))
-        left = left - count if len(blocks[-1]) == count else 0
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    parts = list(blocks(file, frames_of_audio(file)))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _float_problem(samples: npt.NDArray[np.float32]) -> str:

@@ -49,7 +49,9 @@ def build_config(parsed: ParsedFlags) -> Config:
             problems.append(f'--{flag.name}={value}: {error}')
     try:
         values['data']['train_weights'] = _train_weights(
-            parsed.values['train_weights'], values['data'].get('train_files', ())
+            parsed.values['train_weights'],
+            values['data'].get('train_files', ()),
+            parsed.values['auto_input_dataset'],
         )
         values['decoding'] |= _language_model(parsed)
     except ValueError as error:
@@ -83,6 +85,8 @@ def without_effect(parsed: ParsedFlags) -> list[str]:
         warnings.append('--alphabet_config_path has no effect with --bytes_output_mode')
     for flag in FLAGS.values():
         if flag.name not in parsed.given or parsed.values[flag.name] == flag.default or not flag.needs:
+            continue
+        if parsed.values['auto_input_dataset'] and {'train_files', 'dev_files', 'test_files'} & {*flag.needs}:
             continue
         if all(parsed.values[name] == FLAGS[name].default for name in flag.needs):
             needed = ' or '.join(f'--{name}' for name in flag.needs)
@@ -123,9 +127,11 @@ def _paths(text: str) -> tuple[str, ...]:
     return names
 
 
-def _train_weights(text: str, files: Sequence[str]) -> tuple[float, ...]:
+def _train_weights(text: str, files: Sequence[str], auto_input: str) -> tuple[float, ...]:
     """The weight of each training file; none where no file has one. Raises `ValueError`."""
     weights: dict[str, float] = {}
+    if text and auto_input:
+        raise ValueError(f'--train_weights={text}: does not fit --auto_input_dataset, which gives one training file')
     for entry in text.split(',') if text and files else ():
         name, _, number = entry.strip().rpartition('=')
         name = os.path.expanduser(name)

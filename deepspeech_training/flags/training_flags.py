@@ -13,6 +13,9 @@ DATA = Group(
     (
         Flag('train_files', 'paths', '', 'data.train_files',
              'CSV files to train on. They are merged. Without them nothing is trained.'),
+        Flag('auto_input_dataset', 'path', '', 'data.auto_input_dataset',
+             'One CSV file, or JSON lines, to be split into training, dev and test data (80, 10 and 10%), by speaker '
+             'where that is known; makes the alphabet too, unless --alphabet_config_path is given.'),
         Flag('train_weights', 'string', '', '',
              'How often an epoch takes the samples of a training file, as in a.csv=2,b.csv=0.5: each one twice, and '
              'half of them, in turns. Files that are not named have 1.', needs=TRAIN),

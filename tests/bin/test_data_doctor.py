@@ -101,6 +101,22 @@ def test_wrong_use(
     assert (tmp_path / 'a.csv').read_bytes() == before
 
 
+def test_what_nobody_reads_is_written_all_the_same(sets: list[Path], tmp_path: Path) -> None:
+    """Also for names that are no UTF-8, and standard output that knows ASCII only."""
+    odd = tmp_path / os.fsdecode(b'\xff.csv')
+    odd.write_bytes(sets[0].read_bytes())
+    command = [sys.executable, str(SCRIPT), str(odd), '--html', str(tmp_path / 'r.html')]
+    environment = {**os.environ, 'PYTHONIOENCODING': 'ascii'}
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=environment, check=False, timeout=120)
+    os.close(write)
+    assert (done.returncode, done.stderr.decode()) == (0, f'I Wrote {tmp_path / "r.html"}\n')
+    assert b'\\udcff.csv' in (tmp_path / 'r.html').read_bytes()
+    shown = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=120)
+    assert b'\\udcff.csv\n' in shown.stdout
+
+
 def test_a_full_disk_keeps_what_is_there(sets: list[Path], small_disk: Path) -> None:
     page = small_disk / 'r.html'
     page.write_text('mine')

@@ -5,6 +5,12 @@ from __future__ import annotations
 import csv
 import importlib
 import re
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +22,7 @@ from deepspeech_training.data.checks import check_data
 from deepspeech_training.importing.archives import unpack
 from deepspeech_training.importing.program import run
 from deepspeech_training.text.alphabet import Alphabet
-from tests.corpora import CORPORA, TinyCorpus, tone, tone_of
+from tests.corpora import CORPORA, TABLE_ARGUMENTS, TinyCorpus, tone, tone_of
 
 RATE = 16000
 MP3_EDGE = 0.1  # seconds that MP3 may add at the ends
@@ -134,6 +140,48 @@ def test_a_folder_that_has_the_corpus_is_imported_in_place(
         check(folder, corpus)
 
 
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A web server with the files of a folder, and a page that lists them."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(('127.0.0.1', 0), partial(Handler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f'http://127.0.0.1:{server.server_port}/'
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_downloads_of_a_page(archives: dict[str, list[Path]], tmp_path: Path) -> None:
+    corpus = CORPORA['voxforge']
+    with served(archives['voxforge'][0]) as url:
+        assert do_import(corpus.script, tmp_path, '--url', url) == 0
+        check(tmp_path, corpus)
+        for archive in tmp_path.glob('*.tgz'):
+            archive.unlink()  # the space may be needed
+        assert do_import(corpus.script, tmp_path, '--url', url) == 0
+        check(tmp_path, corpus)
+        assert not list(tmp_path.glob('*.tgz'))
+
+
+def test_downloads_that_are_no_archives(
+    archives: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = CORPORA['ldc93s1']
+    with served(archives['ldc93s1'][0]) as url:
+        monkeypatch.setattr(importlib.import_module(corpus.script), 'ADDRESS', url + 'LDC93S1')
+        assert do_import(corpus.script, tmp_path) == 0
+    check(tmp_path, corpus)
+    assert do_import(corpus.script, tmp_path) == 0  # without the server
+
+
 def test_librispeech_has_its_old_name_too(archives: dict[str, list[Path]], tmp_path: Path) -> None:
     corpus = CORPORA['librispeech']
     assert do_import('import_librivox', tmp_path, '--archive', *archives['librispeech']) == 0
@@ -242,6 +290,33 @@ def test_wrong_tables(archives: dict[str, list[Path]], tmp_path: Path, capsys: p
     flags = ('--audio_column', 'file', '--transcript_column', 'said')
     assert 'header.csv: has no rows' in wrong(capsys, *command, '--table', tmp_path / 'header.csv', *flags)
     assert 'must be one character' in wrong(capsys, *command, '--table', 'list.csv', '--delimiter', '::')
+
+
+def test_files_of_others_are_not_replaced(
+    archives: dict[str, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = shutil.copytree(archives['table'][0], tmp_path / 'own')
+    table = own / 'list.csv'
+    command = ('import_folder', own, *TABLE_ARGUMENTS)
+    assert do_import(*command) == 0
+    assert do_import(*command) == 0
+    table = table.rename(own / 'dev.csv')
+    content = table.read_bytes()
+    capsys.readouterr()
+    flags = ('--table', table, '--split_by', 'utterance')
+    assert f'{table}: is there already, and no importer made it' in wrong(capsys, *command, *flags)
+    assert table.read_bytes() == content
+
+
+@pytest.mark.parametrize('name', ['../train', '/train', 'rejected', '.train', 'a b', 'a/b'])
+def test_splits_that_no_file_can_have(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / 'in').mkdir()
+    text = f'wav_filename,transcript,part\na.wav,a,train\nb.wav,b,{name}\n'
+    (tmp_path / 'in' / 'list.csv').write_text(text)
+    command = ('import_folder', tmp_path / 'out', '--archive', tmp_path / 'in', '--table', 'list.csv')
+    told = wrong(capsys, *command, '--split_column', 'part')
+    assert f'list.csv:3: the split {name!r} cannot be the name of a CSV file' in told
+    assert not list((tmp_path / 'out').rglob('*.csv'))
 
 
 def test_a_table_without_header(tmp_path: Path, archives: dict[str, list[Path]]) -> None:
