@@ -89,8 +89,11 @@ def doctor(args: argparse.Namespace) -> int:
     """Looks at everything, and writes what was asked for; returns the exit status."""
     check(args)
     fixed = fixed_paths(args.fix, args.data_set)
-    for name, path in (('json', args.json), ('html', args.html), *(('fix', path) for path in fixed)):
+    outputs = [('json', args.json), ('html', args.html), *(('fix', path) for path in fixed)]
+    for name, path in outputs:
         check_output(name, path, args)
+    if same := next((path for _, path in outputs if path and [each for _, each in outputs].count(path) > 1), None):
+        raise FlagError(f'{same}: two outputs would go there; name another file for one')
     alphabet = alphabet_of(args)
     settings = Settings(
         features=FeatureConfig(args.audio_sample_rate, args.feature_win_len, args.feature_win_step),

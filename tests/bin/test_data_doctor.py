@@ -74,6 +74,7 @@ def test_status_tells_errors_and_with_strict_warnings(sets: list[Path], tmp_path
         (['a.csv', '--fix', 'no/such/'], '--fix=no/such: cannot be made: No such file or directory'),
         (['a.csv', '--fix', './a.csv'], '--fix=./a.csv: would replace an input; name another file'),
         (['a.csv', 'b.csv', '--fix', 'c.csv'], 'there are 2 data sets and 1 outputs'),
+        (['a.csv', '--json', 'r', '--html', 'r'], 'r: two outputs would go there'),
         (['a.csv', 'a.csv'], 'a.csv: is named twice'),
         (['a.csv', '--processes', '0'], '--processes=0: must be at least 1'),
         (['a.csv', '--outlier', 'nan'], '--outlier=nan: must be more than 0'),
