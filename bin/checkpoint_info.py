@@ -38,6 +38,15 @@ COMBINED = {
 }
 """Attributes of `Config` that several flags decide on, and the flag that says the same; beside `DROPOUT`."""
 
+FIGURES = {
+    'train_loss': 'train loss',
+    'dev_loss': 'dev loss',
+    'best_loss': 'best loss',
+    'dev_wer': 'dev WER',
+    'best_wer': 'best WER',
+}
+"""Of the run's state, and what they are called."""
+
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
@@ -88,7 +97,7 @@ def of_run(state: dict[str, Any]) -> dict[str, Any]:
     run = state.get('run') or {}
     return {
         'written_by': 'this trainer' if state else 'DeepSpeech',
-        **{name: run.get(name) for name in ('epoch', 'rows_done', 'train_loss', 'dev_loss', 'best_loss')},
+        **{name: run.get(name) for name in ('epoch', 'rows_done', *FIGURES)},
         'flags': flags_of(state.get('settings') or {}),
     }
 
@@ -137,8 +146,7 @@ def as_text(facts: dict[str, Any]) -> str:
         where += f', {facts["epoch"]} epochs done'
         where += f' and {facts["rows_done"]} samples of the next' if facts['rows_done'] else ''
     lines.append(f'  {where}; written by {facts["written_by"]}')
-    losses = [(name, facts[f'{name}_loss']) for name in ('train', 'dev', 'best')]
-    lines += [f'  {name} loss {value:.4f}' for name, value in losses if value is not None]
+    lines += [f'  {name} {facts[figure]:.4f}' for figure, name in FIGURES.items() if facts[figure] is not None]
     if 'n_hidden' in facts:
         norm = ', layer norm' if facts['layer_norm'] else ''
         slots = 'with' if facts['optimizer'] else 'without'

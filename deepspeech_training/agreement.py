@@ -27,6 +27,7 @@ MAY_DIFFER = frozenset(
         'checkpoints.checkpoint_secs',
         'checkpoints.max_to_keep',
         'data.alphabet_config_path',  # what is in it is compared
+        'data.auto_input_dataset',
         'data.train_files',  # so are the rows of all files
         'data.dev_files',
         'data.test_files',
@@ -46,6 +47,7 @@ MAY_DIFFER = frozenset(
         'report.summary_dir',
         'report.summary_steps',
         'report.test_output_file',
+        'report.test_report_file',
     }
 )
 """Settings, or groups of them, that each rank may have for itself."""

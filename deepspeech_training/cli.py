@@ -24,6 +24,7 @@ from deepspeech_training.validation import check_launch, check_paths, validate
 
 if TYPE_CHECKING:
     from deepspeech_training.data.checks import DataSets
+    from deepspeech_training.decoding import Decoder
     from deepspeech_training.text.alphabet import Alphabet
 
 EXIT_OK = 0
@@ -85,12 +86,40 @@ def _run(args: Sequence[str], launch: Launch) -> None:
     validate(config)
     check_launch(config, launch)
     _set_up_log(launch, config.report.log_level)
+    if config.data.auto_input_dataset:
+        config = _with_auto_input(config, parsed, launch)
     check_paths(config, launch)
     if launch.is_chief:
         _say_what_goes_where(parsed, config)
     if launch.of_several:
         end_with_launcher()
     _work(config, launch)
+
+
+def _with_auto_input(config: Config, parsed: ParsedFlags, launch: Launch) -> Config:
+    """The run on what --auto_input_dataset is split into. Each process of a job does that, and finds the same."""
+    from deepspeech_training.data.auto_input import split_input
+
+    data = config.data
+    found = split_input(
+        data.auto_input_dataset,
+        config.checkpoints.save_dir,
+        data.unicode_normalization,
+        with_alphabet=not data.bytes_output_mode and 'alphabet_config_path' not in parsed.given,
+        skip_bad=data.on_bad_sample == 'skip',
+        tell=launch.is_chief,
+    )
+    data = replace(
+        data,
+        auto_input_dataset='',
+        train_files=(found.train,),
+        dev_files=(found.dev,) if found.dev else (),
+        test_files=(found.test,) if found.test else (),
+        alphabet_config_path=found.alphabet or data.alphabet_config_path,
+    )
+    config = replace(config, data=data)
+    validate(config)
+    return config
 
 
 def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
@@ -124,25 +153,30 @@ def _work(config: Config, launch: Launch) -> None:
         from deepspeech_training.export.checks import check_export
 
         check_export(config.export, alphabet)
-    if config.data.test_files or config.one_shot_infer:
+    decoder = None
+    measures_wer = config.schedule.dev_wer_every and config.data.train_files and config.data.dev_files
+    if config.data.test_files or config.one_shot_infer or measures_wer:
         from deepspeech_training.decoding import decoder_for
 
-        decoder_for(config.decoding, alphabet).close()  # a language model that does not fit is no surprise for the end
+        # A language model that does not fit is no surprise for the end.
+        decoder = decoder_for(config.decoding, alphabet)
     if config.one_shot_infer and launch.is_chief:
         _check_audio(config)
     data_sets, is_chief = _checked_data(config, alphabet, launch)
     if config.data.train_files:
         from deepspeech_training.train import train
 
-        train(config, data_sets, alphabet)
+        train(config, data_sets, alphabet, decoder)
         if config.schedule.epochs:  # what follows uses what was trained just now
             config = replace(config, checkpoints=replace(config.checkpoints, load_dir=config.checkpoints.save_dir))
     if config.data.test_files:
         from deepspeech_training.evaluate import evaluate
 
-        evaluate(config, data_sets, alphabet)
+        evaluate(config, data_sets, alphabet, decoder)
     if is_chief:
-        _use_model(config, alphabet)
+        _use_model(config, alphabet, decoder)
+    if decoder:
+        decoder.close()
 
 
 def _checked_data(config: Config, alphabet: Alphabet, launch: Launch) -> tuple[DataSets, bool]:
@@ -170,7 +204,7 @@ def _checked_data(config: Config, alphabet: Alphabet, launch: Launch) -> tuple[D
     return data_sets, True
 
 
-def _use_model(config: Config, alphabet: Alphabet) -> None:
+def _use_model(config: Config, alphabet: Alphabet, decoder: Decoder | None) -> None:
     if config.export.export_dir:
         from deepspeech_training.export.formats import export_model
 
@@ -179,7 +213,7 @@ def _use_model(config: Config, alphabet: Alphabet) -> None:
     if config.one_shot_infer:
         from deepspeech_training.infer import one_shot_infer
 
-        print(one_shot_infer(config, alphabet), flush=True)
+        print(one_shot_infer(config, alphabet, decoder), flush=True)
 
 
 def _check_audio(config: Config) -> None:

@@ -28,9 +28,11 @@ ON_BAD_SAMPLE = ('error', 'skip')
 UNICODE_NORMALIZATIONS = ('NFC', 'NFD', 'none')
 LOAD_TRAIN = ('auto', 'last', 'best', 'init')
 LOAD_EVALUATE = ('auto', 'last', 'best')
+REPORT_SUFFIXES = ('.html', '.csv', '.json')
 STRATEGIES = ('hybrid', 'sync', 'async')
 LR_SCALINGS = ('linear', 'sqrt', 'none')
 LR_SCHEDULES = ('constant', 'cosine')
+BEST_BY = ('loss', 'wer')
 MIXED_PRECISION_TYPES = ('auto', 'bfloat16', 'float16')
 COMPUTE_TYPES = ('float32', *MIXED_PRECISION_TYPES)
 """What can be chosen by name."""
@@ -79,6 +81,8 @@ class DataConfig:
     """Which samples are used, in which order, in which batches."""
 
     train_files: tuple[str, ...] = ()
+    auto_input_dataset: str = ''  # what to split into the files for training, dev and test
+    train_weights: tuple[float, ...] = ()  # of each train file; none: all are 1
     dev_files: tuple[str, ...] = ()
     test_files: tuple[str, ...] = ()
     metrics_files: tuple[str, ...] = ()
@@ -129,6 +133,8 @@ class ScheduleConfig:
     plateau_epochs: int = 10
     plateau_reduction: float = 0.1
     max_bad_steps: int = 20
+    dev_wer_every: int = 0  # epochs; 0: never
+    best_by: str = 'loss'  # one of BEST_BY
     probe_longest: bool = False  # one step with the largest batch, before the first
     lr_warmup_steps: int = 0  # updates
     lr_schedule: str = 'constant'  # one of LR_SCHEDULES
@@ -182,6 +188,7 @@ class ReportConfig:
     log_level: int = 1  # 0 debug, 1 info, 2 warnings, 3 errors
     report_count: int = 5
     test_output_file: str = ''
+    test_report_file: str = ''  # .html, .csv or .json
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,7 @@ import math
 import signal
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import tensorflow as tf
@@ -15,41 +14,23 @@ import tensorflow as tf
 from deepspeech_training import log
 from deepspeech_training.checkpoints import CheckpointStore, RunState
 from deepspeech_training.config import Config, DataConfig
-from deepspeech_training.data.augmentation.moments import Moments, moments_of
-from deepspeech_training.data.batches import EpochBatches, equal_sizes
+from deepspeech_training.data.augmentation.moments import moments_of
+from deepspeech_training.data.batches import EpochBatches
 from deepspeech_training.data.order import epoch_batches, frames_of
-from deepspeech_training.data.pipeline import InputPipeline
+from deepspeech_training.dev_sets import DevSets
+from deepspeech_training.dev_transcripts import DevTranscriber
 from deepspeech_training.errors import JobError, TrainingDivergedError, TrainingInterruptedError
-from deepspeech_training.graphs import next_step, probe
+from deepspeech_training.graphs import probe
 from deepspeech_training.interrupts import Interrupts
-from deepspeech_training.parallel.loss_scale import LossScale, load_states, read_states
-from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Strategy
-from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
+from deepspeech_training.parallel.loss_scale import load_states, read_states
+from deepspeech_training.parallel.strategy import Fetches, StepResult, Strategy
+from deepspeech_training.passes import NAMES_SHOWN, Passes, TrainingGraph
+from deepspeech_training.schedule import BadStepCounter, BestWer, DevLossMonitor
 from deepspeech_training.summaries import SummaryWriter
 from deepspeech_training.totals import EpochTotals, Pace, Ranges, SampleRange
 
-NAMES_SHOWN = 5
-"""How many files with a bad loss one log line names."""
-
 LOSS_SCALES = 'loss_scales'
 """Where `RunState.extra` has them."""
-
-
-@dataclass(frozen=True)
-class TrainingGraph:
-    """The operations that the loop runs."""
-
-    pipeline: InputPipeline
-    step: StepOps
-    evaluation: StepOps
-    learning_rate: tf.Variable
-    set_learning_rate: tf.Operation
-    new_learning_rate: tf.Tensor
-    set_first_step: tf.Operation
-    new_first_step: tf.Tensor
-    global_step: tf.Variable
-    loss_scales: Sequence[LossScale] = ()
-    frozen: Sequence[str] = ()  # weights that are not trained
 
 
 def size_flag(data: DataConfig) -> str:
@@ -73,6 +54,8 @@ class TrainingLoop:
         session: tf.compat.v1.Session,
         state: RunState,
         interrupts: Interrupts,
+        ranges: Ranges,
+        transcriber: DevTranscriber | None = None,
     ) -> None:
         self._config = config
         self._strategy = strategy
@@ -82,7 +65,11 @@ class TrainingLoop:
         self._session = session
         self._state = state
         self._interrupts = interrupts
+        self._ranges = ranges
+        self._passes = Passes(config, strategy, graph, session)
+        self._dev_sets = DevSets(config, strategy, self._passes, ranges.dev, transcriber)
         self._monitor = DevLossMonitor(config.schedule, state.best_loss, state.epochs_without_improvement)
+        self._best_wer = BestWer(state.best_wer, state.best_wer_loss)
         self._bad_steps = BadStepCounter(config.schedule.max_bad_steps, state.bad_steps_in_a_row)
         self._last_saved = time.monotonic()
         self._batches = EpochBatches(np.zeros(0, np.int32), np.zeros(0, np.int64))
@@ -107,7 +94,7 @@ class TrainingLoop:
         """Whether nothing is left to train."""
         return self._state.epoch >= self._config.schedule.epochs or self._monitor.has_waited_enough
 
-    def run(self, ranges: Ranges, until: int) -> None:
+    def run(self, until: int) -> None:
         """Trains epoch by epoch, as long as they are below `until` and training is not over.
 
         Interruptions, by the launcher of a job too, and the end of another rank leave the last state behind.
@@ -119,12 +106,12 @@ class TrainingLoop:
         state = self._state
         try:
             if self._config.schedule.probe_longest and state.epoch < until and not self.is_over:
-                self._probe_longest(ranges.train)
+                self._probe_longest(self._ranges.train)
             while state.epoch < until and not self.is_over:
                 epoch = state.epoch
-                self._train_epoch(epoch, ranges.train)
-                stop = self._validate(epoch, ranges.dev)
-                self._measure(epoch, ranges.metrics)
+                self._train_epoch(epoch, self._ranges.train)
+                stop = self._validate(epoch)
+                self._measure(epoch, self._ranges.metrics)
                 self._save_last()
                 self._writer.flush()
                 if stop:
@@ -161,9 +148,22 @@ class TrainingLoop:
                 '--force_initialize_learning_rate uses the flag'
             )
 
+    def warn_of_other_best(self) -> None:
+        """Says what becomes of the best checkpoint when another flag than before decides which one that is."""
+        state, best_by = self._state, self._config.schedule.best_by
+        if best_by == state.best_by or not math.isfinite(state.best_loss):
+            return
+        before, now = {'loss': ('loss', 'WER'), 'wer': ('WER', 'loss')}[state.best_by]
+        least = state.best_wer if best_by == 'wer' else state.best_loss
+        below = f', below {least:.4f}, the lowest so far' if math.isfinite(least) else ''
+        log.warn(
+            f'--best_by={best_by}: the best checkpoint was chosen by dev {before}; it stays until an epoch has a dev '
+            f'{now}{below}'
+        )
+
     def _train_epoch(self, epoch: int, part: SampleRange) -> None:
         data, state = self._config.data, self._state
-        self._batches = epoch_batches(self._frames_of(part), data, epoch, self._config.random_seed)
+        self._batches = epoch_batches(self._frames_of(part), data, epoch, self._config.random_seed, part.turns)
         rest = self._batches.after(state.rows_done)
         totals = EpochTotals()
         label = f'Epoch {epoch} | Training'
@@ -171,18 +171,18 @@ class TrainingLoop:
         augment = None
         if data.augment:
             epochs, seed = self._config.schedule.epochs, self._config.random_seed
-            augment = moments_of(epoch, epochs, self._frames_of(part), data, seed, part.start)
-        shard = self._start(rest.rows + part.start, rest.sizes, training=True, first=first, augment=augment)
-        with self._progress(label, len(shard.rows)) as bar:
+            augment = moments_of(epoch, epochs, self._frames_of(part), data, seed, part.start, part.turns)
+        shard = self._passes.start(rest.rows + part.start, rest.sizes, training=True, first=first, augment=augment)
+        with self._passes.progress(label, len(shard.rows)) as bar:
             pace = Pace(self._strategy.side_by_side)
-            while (result := self._run_step(self._graph.step, size_flag(data), self._wanted_summary())) is not None:
+            while (result := self._passes.step(self._graph.step, size_flag(data), self._wanted_summary())) is not None:
                 totals.add(result)
                 self._count(result)
                 self._after_training_step(result, pace.add(result))
                 bar.advance(result.count + len(result.bad_names), loss=state.mean_loss)
         state.train_loss = state.mean_loss
-        self._padding = self._report_epoch(label, totals, state.train_loss, self._strategy.epoch_remark())
-        self._name_bad_losses(totals.bad_names, 'their updates were skipped')
+        self._padding = self._passes.report(label, totals, state.train_loss, self._strategy.epoch_remark())
+        self._passes.name_bad_losses(totals.bad_names, 'their updates were skipped')
         if totals.overflows:
             log.info(f'{totals.overflows} updates were skipped: gradients overflowed, each time halving the loss scale')
 
@@ -203,22 +203,13 @@ class TrainingLoop:
         """Finds out whether the largest batch fits into memory. Raises `OutOfMemoryError` and `DataError`."""
         data, pipeline = self._config.data, self._graph.pipeline
         frames = self._frames_of(part)
-        batches = epoch_batches(frames, data, 0, self._config.random_seed)
+        batches = epoch_batches(frames, data, 0, self._config.random_seed, part.turns)
         rows = batches.largest(frames) + part.start
         if rows.size:
             probe(self._strategy, self._session, pipeline, self._graph.step, rows, size_flag=size_flag(data))
 
     def _frames_of(self, part: SampleRange) -> np.ndarray:
         return frames_of(self._graph.pipeline.samples[part.start : part.start + part.count])
-
-    def _start(
-        self, order: np.ndarray, sizes: np.ndarray, *, training: bool, first: int = 0, augment: Moments | None = None
-    ) -> Shard:
-        """Begins a pass over this process's part of the positions `order`, with batches numbered from `first`."""
-        shard = self._strategy.shard(order, sizes, training=training)
-        numbers = first + shard.numbers
-        self._graph.pipeline.start(self._session, shard.rows, shard.sizes, shard.fillers, numbers, augment)
-        return shard
 
     def _wanted_summary(self) -> Fetches | None:
         """The histograms, when the next step's turn has come."""
@@ -273,59 +264,43 @@ class TrainingLoop:
             **result.measures,
         }
 
-    def _run_step(self, ops: StepOps, size_flag: str, fetches: Fetches | None = None) -> StepResult | None:
-        pipeline = self._graph.pipeline
-        return next_step(self._strategy, self._session, pipeline, ops, fetches, size_flag=size_flag)
-
-    def _validate(self, epoch: int, parts: Sequence[SampleRange]) -> bool:
-        """Dev losses, best checkpoint, plateau; returns whether to stop. Then the epoch is over."""
-        state = self._state
-        losses: dict[str, float] = {}
-        if parts:
-            loss_sum, count = 0.0, 0.0
-            for part in parts:
-                totals, losses[f'loss/{part.name}'] = self._evaluate(f'Epoch {epoch} | Validation', part)
-                loss_sum, count = loss_sum + totals.loss_sum, count + totals.count
-            state.dev_loss = losses['epoch_loss'] = self._strategy.all_mean(loss_sum, count)
+    def _validate(self, epoch: int) -> bool:
+        """Dev sets, best checkpoint, plateau; returns whether to stop. Then the epoch is over."""
+        state, dev = self._state, self._dev_sets.measure(epoch, self._heed_signals)
         # Not before: a run that was stopped on the way here comes here again, and would write some of it twice.
         padding = {} if math.isnan(self._padding) else {'padding_share': self._padding}
         self._writer.scalars('train', state.step, {'epoch_loss': state.train_loss, 'epoch': epoch, **padding})
-        self._writer.scalars('dev', state.step, losses)
         state.epoch, state.rows_done, state.loss_sum, state.count = epoch + 1, 0, 0.0, 0.0
-        if not parts:
+        if dev is None:
             return False
-        decision = self._monitor.update(state.dev_loss)
+        self._writer.scalars('dev', state.step, dev.curves)
+        self._writer.texts('dev', state.step, dev.texts)
+        state.dev_loss, state.dev_wer = dev.loss, dev.wer
+        decision = self._monitor.update(dev.loss)
         state.best_loss = self._monitor.best_loss
         state.epochs_without_improvement = self._monitor.epochs_without_improvement
+        has_best_wer = self._best_wer.update(dev.wer, dev.loss)
+        state.best_wer, state.best_wer_loss = self._best_wer.wer, self._best_wer.loss
+        is_best = has_best_wer if self._config.schedule.best_by == 'wer' else decision.is_best
         if decision.reduce_learning_rate:
-            self._reduce_learning_rate(from_best=not decision.is_best)
-        if decision.is_best:
-            path = self._save(self._store.save_best)
-            log.info(f'Best dev loss so far: {state.dev_loss:.4f}' + (f', saved as {path}' if path else ''))
+            self._reduce_learning_rate(from_best=not (is_best or decision.is_best))
+        if is_best:
+            self._save_as_best()
         return decision.stop
+
+    def _save_as_best(self) -> None:
+        state = self._state
+        state.best_by = self._config.schedule.best_by
+        path = self._save(self._store.save_best)
+        found = f'dev loss so far: {state.dev_loss:.4f}'
+        if state.best_by == 'wer':
+            found = f'dev WER so far: {state.dev_wer:.4f} (loss {state.dev_loss:.4f})'
+        log.info(f'Best {found}' + (f', saved as {path}' if path else ''))
 
     def _measure(self, epoch: int, parts: Sequence[SampleRange]) -> None:
         for part in parts:
-            _, loss = self._evaluate(f'Epoch {epoch} | Metrics', part)
+            _, loss = self._passes.evaluate(f'Epoch {epoch} | Metrics', part, self._heed_signals)
             self._writer.scalars('metrics', self._state.step, {f'loss/{part.name}': loss})
-
-    def _evaluate(self, label: str, part: SampleRange) -> tuple[EpochTotals, float]:
-        """What this process has seen, and the mean loss over all processes."""
-        totals = EpochTotals()
-        sizes = equal_sizes(part.count, self._config.data.dev_batch_size)
-        shard = self._start(part.order(), sizes, training=False)
-        label = f'{label} | {part.name}'
-        with self._progress(label, len(shard.rows)) as bar:
-            while (result := self._run_step(self._graph.evaluation, '--dev_batch_size')) is not None:
-                totals.add(result)
-                bar.advance(result.count + len(result.bad_names), loss=totals.loss)
-                if self._strategy.world_size == 1:  # several processes must stop after the same step
-                    self._heed_signals()
-        self._heed_signals()
-        loss = self._strategy.all_mean(totals.loss_sum, totals.count)
-        self._report_epoch(label, totals, loss)
-        self._name_bad_losses(totals.bad_names, 'they are not in the mean')
-        return totals, loss
 
     def _reduce_learning_rate(self, *, from_best: bool) -> None:
         """Multiplies the learning rate, and goes back to the best model; updates are counted on."""
@@ -362,32 +337,3 @@ class TrainingLoop:
             count=state.count + sum(result.job_count for result in waiting),
             extra={LOSS_SCALES: scales} if scales else {},
         )
-
-    def _progress(self, label: str, total: int) -> AbstractContextManager[log.ProgressBar]:
-        return log.progress(label, total, enabled=self._config.report.show_progressbar and self._strategy.is_chief)
-
-    def _report_epoch(self, label: str, totals: EpochTotals, loss: float, remark: str = '') -> float:
-        """Shows an epoch's mean `loss`, and how fast the processes' parts went, of which one is `totals`.
-
-        Returns the share of all frames that was padding; NaN without any.
-        """
-        seconds = max(totals.seconds, 1e-9)
-        waited = totals.totals.get('wait_seconds', 0.0) / seconds
-        own = [totals.count, totals.totals.get('frames', 0.0), totals.totals.get('padded_frames', 0.0)]
-        count, frames, padded = self._strategy.all_sum(own)
-        padding = 1 - frames / padded if padded else math.nan
-        log.info(
-            f'{label} | loss {loss:.4f} | {int(count)} samples in {totals.seconds:.1f} s, '
-            f'{count / seconds:.1f} a second | waited for input {100 * waited:.1f}%'
-            + ('' if math.isnan(padding) else f' | padding {100 * padding:.1f}%')
-            + (f' | {remark}' if remark else '')
-        )
-        return padding
-
-    def _name_bad_losses(self, names: Sequence[str], consequence: str) -> None:
-        if names:
-            more = f' and {len(names) - NAMES_SHOWN} more' if len(names) > NAMES_SHOWN else ''
-            log.warn(
-                f'{len(names)} samples had a loss that is not finite; {consequence}: '
-                f'{", ".join(names[:NAMES_SHOWN])}{more}'
-            )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-from collections import deque
+import pickle
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import islice
 
 import numpy as np
 import tensorflow as tf
@@ -19,8 +18,14 @@ from deepspeech_training.data.batches import equal_sizes
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.pipeline import InputPipeline
-from deepspeech_training.decoding import decoder_for, decoder_threads
-from deepspeech_training.errors import UserError
+from deepspeech_training.decoding import Decoder, decoder_for
+from deepspeech_training.decoding.pool import DecodingPool, decoding_pool
+from deepspeech_training.evaluation.console import print_report, print_summary
+from deepspeech_training.evaluation.reports import write_file, write_report
+from deepspeech_training.evaluation.results import Results
+from deepspeech_training.evaluation.subject import Subject
+from deepspeech_training.evaluation.summary import Summary
+from deepspeech_training.evaluation.tables import write_deepspeech_json
 from deepspeech_training.graphs import (
     geometry,
     make_pipeline,
@@ -28,29 +33,61 @@ from deepspeech_training.graphs import (
     make_tower_fn,
     next_step,
     restore_everywhere,
+    utterances,
     with_compute_type,
 )
 from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.strategy import StepOps, StepResult, Strategy
 from deepspeech_training.text.alphabet import Alphabet
-from deepspeech_training.text.metrics import Transcription, error_rates
+from deepspeech_training.text.metrics import Transcription
 
-WAITING_PER_THREAD = 8
-"""Utterances that may wait for a decoder thread before the model pauses: memory stays flat."""
+SENT_TOGETHER = 1000
+"""Transcriptions that a process of a job tells the others at a time."""
+
+Found = tuple[int, Transcription]
+"""A transcription, and the line of its sample in the set."""
 
 
-def evaluate(config: Config, data_sets: DataSets, alphabet: Alphabet) -> list[Transcription]:
-    """Transcribes every test set, prints a report of each and writes `--test_output_file`.
+def evaluate(config: Config, data_sets: DataSets, alphabet: Alphabet, decoder: Decoder | None = None) -> list[Summary]:
+    """Transcribes every test set, prints a report of each and writes `--test_output_file` and `--test_report_file`.
+
+    `decoder`: as `config.decoding` describes it, if one is open already; it stays open.
+    Returns the summaries of the sets; in a job, only the first process knows them.
 
     Raises:
       CheckpointError: there is no checkpoint, or it does not fit.
       DataError: an audio file cannot be read any more.
       FlagError: something is asked for that only a GPU can do, and there is none.
+      UserError: a file cannot be written; one that was there is not touched.
+    """
+    with Results(list(data_sets.test)) as results:
+        is_chief = transcribe_sets(config, data_sets.test, alphabet, results, decoder)
+        if is_chief:
+            if len(results.summaries) > 1:
+                print_summary(results.overall())
+            write_files(config, data_sets.test, results)
+        return results.summaries
+
+
+def transcribe_sets(
+    config: Config,
+    sets: Mapping[str, Sequence[Sample]],
+    alphabet: Alphabet,
+    results: Results,
+    decoder: Decoder | None = None,
+) -> bool:
+    """Puts the transcriptions into `results` and prints a report of each set; whether this process does that.
+
+    Raises what `evaluate` does.
     """
     strategy = create_strategy(config.parallel)
     config = with_compute_type(config, strategy)
-    samples = [sample for rows in data_sets.test.values() for sample in rows]
-    with tf.Graph().as_default() as graph:
+    samples = [sample for rows in sets.values() for sample in rows]
+    opened = decoder or decoder_for(config.decoding, alphabet)
+    with (
+        tf.Graph().as_default() as graph,
+        decoding_pool(config.decoding, alphabet, opened, len(samples) // strategy.world_size) as pool,
+    ):
         pipeline = make_pipeline(config, strategy, samples, alphabet)
         tower_fn = make_tower_fn(config, alphabet.size + 1, training=False, keep_logits=True)
         step = strategy.build_evaluation(pipeline.next_batch, tower_fn)
@@ -58,18 +95,26 @@ def evaluate(config: Config, data_sets: DataSets, alphabet: Alphabet) -> list[Tr
         with make_session(strategy) as session:
             restore_everywhere(strategy, store, session, training=False)
             graph.finalize()
-            tester = Tester(config, strategy, pipeline, step, session, samples, alphabet)
-            try:
-                results = tester.run_all(data_sets.test)
-            finally:
-                tester.close()
-    if config.report.test_output_file and strategy.is_chief:
-        write_json(config.report.test_output_file, results)
-    return results
+            tester = Tester(config, strategy, pipeline, step, session, samples, pool)
+            tester.run_all(sets, results)
+    if decoder is None:
+        opened.close()
+    return strategy.is_chief
+
+
+def write_files(config: Config, sets: Mapping[str, Sequence[Sample]], results: Results) -> None:
+    """`--test_output_file` and `--test_report_file`, where they are given. Raises `UserError`."""
+    report = config.report
+    if report.test_output_file:
+        write_file('--test_output_file', report.test_output_file, lambda file: write_deepspeech_json(file, results))
+    if report.test_report_file:
+        subject = Subject.of(config.checkpoints.load_dir, config.decoding, sets)
+        kind = os.path.splitext(report.test_report_file)[1].lower()
+        write_report('--test_report_file', kind, report.test_report_file, results, subject)
 
 
 class Tester:
-    """Runs the model over test sets and decodes in threads of its own meanwhile."""
+    """Runs the model over test sets while others decode."""
 
     def __init__(
         self,
@@ -79,7 +124,7 @@ class Tester:
         step: StepOps,
         session: tf.compat.v1.Session,
         samples: Sequence[Sample],
-        alphabet: Alphabet,
+        pool: DecodingPool,
     ) -> None:
         self._config = config
         self._strategy = strategy
@@ -87,120 +132,52 @@ class Tester:
         self._step = step
         self._session = session
         self._samples = samples
-        self._decoder = decoder_for(config.decoding, alphabet)
-        self._pool = ThreadPoolExecutor(decoder_threads(), thread_name_prefix='decoder')
+        self._pool = pool
 
-    def run_all(self, sets: Mapping[str, Sequence[Sample]]) -> list[Transcription]:
+    def run_all(self, sets: Mapping[str, Sequence[Sample]], results: Results) -> None:
         """Tests one set after the other, as they follow each other in the list of samples, and reports."""
-        results: list[Transcription] = []
-        for name, rows in sets.items():
-            start = len(results)
-            transcriptions = self.run(name, np.arange(start, start + len(rows), dtype=np.int32))
+        start = 0
+        for number, (name, rows) in enumerate(sets.items()):
+            for line, transcription in self.run(name, start, len(rows)):
+                if self._strategy.is_chief:
+                    results.add(number, line, transcription)
+            start += len(rows)
             if self._strategy.is_chief:
-                print_report(name, transcriptions, self._config.report.report_count)
-            results += transcriptions
-        return results
+                print_report(results, number, self._config.report.report_count)
 
-    def run(self, name: str, order: np.ndarray) -> list[Transcription]:
-        """The transcriptions of the samples at the positions `order`, in that order; each process decodes its part."""
-        batch_size = self._config.data.test_batch_size
-        shard = self._strategy.shard(order, equal_sizes(len(order), batch_size), training=False)
+    def run(self, name: str, start: int, count: int) -> Iterator[Found]:
+        """The transcriptions of `count` samples from `start` on, in any order; each process decodes its part."""
+        order = np.arange(start, start + count, dtype=np.int32)
+        shard = self._strategy.shard(order, equal_sizes(count, self._config.data.test_batch_size), training=False)
         self._pipeline.start(self._session, shard.rows, shard.sizes, shard.fillers)
-        waiting: deque[Future[tuple[int, Transcription]]] = deque()
-        done: dict[int, Transcription] = {}
         show = self._config.report.show_progressbar and self._strategy.is_chief
         with log.progress(f'Testing | {name}', len(shard.rows), enabled=show) as bar:
 
-            def take() -> None:
-                index, transcription = waiting.popleft().result()
-                done[index] = transcription
-                bar.advance()
+            def own() -> Iterator[Found]:
+                for (index, loss), text in self._pool.decode_all(self._utterances()):
+                    sample = self._samples[index]
+                    bar.advance()
+                    yield sample.line, Transcription.of(sample.path, sample.transcript, text, loss)
 
-            for index, logits, loss in self._utterances():
-                waiting.append(self._pool.submit(self._transcribe, index, logits, loss))
-                while len(waiting) > WAITING_PER_THREAD * decoder_threads():
-                    take()
-            while waiting:
-                take()
-        for others in self._strategy.all_gather(done):
-            done.update(others)
-        return [done[index] for index in order]
+            yield from own() if self._strategy.world_size == 1 else _exchanged(self._strategy, own())
 
     def _next_step(self) -> StepResult | None:
         return next_step(self._strategy, self._session, self._pipeline, self._step, size_flag='--test_batch_size')
 
-    def close(self) -> None:
-        """Ends the threads."""
-        self._pool.shutdown()
-        self._decoder.close()
-
-    def _transcribe(self, index: int, logits: np.ndarray, loss: float) -> tuple[int, Transcription]:
-        sample = self._samples[index]
-        return index, Transcription.of(sample.path, sample.transcript, self._decoder.decode(logits), loss)
-
-    def _utterances(self) -> Iterator[tuple[int, np.ndarray, float]]:
-        """Position, logits [frames, n_output] and loss of one utterance after the other."""
+    def _utterances(self) -> Iterator[tuple[tuple[int, float], np.ndarray]]:
+        """Position and loss of one utterance after the other, with its logits [frames, n_output]."""
         while (result := self._next_step()) is not None:
-            yield from _split(result)
+            yield from utterances(result)
 
 
-def _split(result: StepResult) -> Iterator[tuple[int, np.ndarray, float]]:
-    for tower in result.per_tower:
-        for row, index in enumerate(tower['indices']):
-            if tower['weights'][row] > 0:
-                length = tower['lengths'][row]
-                # A copy, so that the batch can be freed before all of it is decoded.
-                yield int(index), tower['logits'][:length, row].copy(), float(tower['losses'][row])
-
-
-def print_report(name: str, transcriptions: Sequence[Transcription], report_count: int) -> None:
-    """Prints error rates over the whole set and its best, median and worst samples."""
-    wer, cer, loss = error_rates(transcriptions)
-    print(f'Test on {name} - WER: {wer:f}, CER: {cer:f}, loss: {loss:f}')
-    if not report_count:
-        return
-    # DeepSpeech's order: by loss first, so that samples of equal WER are shown worst loss first.
-    ranked = sorted(sorted(transcriptions, key=lambda t: -t.loss), key=lambda t: t.wer)
-    count = min(report_count, len(ranked))
-    middle = max(0, (len(ranked) - count) // 2)
-    for title, chosen in (
-        ('Best WER', ranked[:count]),
-        ('Median WER', ranked[middle : middle + count]),
-        ('Worst WER', ranked[len(ranked) - count :]),
-    ):
-        print(f'{title}:\n' + '-' * 80)
-        for t in chosen:
-            print(f'WER: {t.wer:f}, CER: {t.cer:f}, loss: {t.loss:f}')
-            print(f' - wav: {t.wav_filename}\n - src: "{t.src}"\n - res: "{t.res}"\n' + '-' * 80)
-
-
-def write_json(path: str, transcriptions: Sequence[Transcription]) -> None:
-    """Writes the transcriptions, worst first, as UTF-8 JSON with DeepSpeech's field names.
-
-    Raises:
-      UserError: the file cannot be written; one that was there is not touched.
-    """
-    rows = [
-        {
-            'wav_filename': t.wav_filename,
-            'src': t.src,
-            'res': t.res,
-            'loss': t.loss,
-            'char_distance': t.char_distance,
-            'char_length': t.char_length,
-            'word_distance': t.word_distance,
-            'word_length': t.word_length,
-            'cer': t.cer,
-            'wer': t.wer,
-        }
-        for t in sorted(transcriptions, key=lambda t: (-t.wer, -t.loss))
-    ]
-    try:
-        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-        with open(f'{path}.tmp', 'w', encoding='utf-8') as file:
-            json.dump(rows, file, ensure_ascii=False, indent=2)
-        os.replace(f'{path}.tmp', path)
-    except OSError as error:
-        with contextlib.suppress(OSError):
-            os.remove(f'{path}.tmp')
-        raise UserError(f'--test_output_file: cannot write {path}: {error}') from None
+def _exchanged(strategy: Strategy, own: Iterator[Found]) -> Iterator[Found]:
+    """Those of all processes, when each is done with its own: until then they are on disk."""
+    with tempfile.TemporaryFile() as file:
+        for found in own:
+            pickle.dump(found, file)
+        end = file.tell()
+        file.seek(0)
+        kept = iter(lambda: pickle.load(file) if file.tell() < end else None, None)
+        while any(parts := strategy.all_gather(list(islice(kept, SENT_TOGETHER)))):
+            for part in parts:
+                yield from part

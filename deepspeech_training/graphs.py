@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -222,6 +222,15 @@ def next_step(
         pipeline.reraise(error)
     pipeline.advance(result.batches * each)
     return result
+
+
+def utterances(result: StepResult) -> Iterator[tuple[tuple[int, float], np.ndarray]]:
+    """Position and loss of each utterance of a step with `keep_logits`, and its logits `[frames, n_output]`."""
+    for tower in result.per_tower:
+        for row in np.flatnonzero(tower['weights'] > 0).tolist():
+            length = tower['lengths'][row]
+            # A copy, so that the batch can be freed before all of it is decoded.
+            yield (int(tower['indices'][row]), float(tower['losses'][row])), tower['logits'][:length, row].copy()
 
 
 def probe(

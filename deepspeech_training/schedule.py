@@ -58,6 +58,21 @@ class DevLossMonitor:
 
 
 @dataclass
+class BestWer:
+    """The lowest word error rate on the dev sets so far; of equal ones the one with the lowest loss counts."""
+
+    wer: float = math.inf
+    loss: float = math.inf
+
+    def update(self, wer: float, loss: float) -> bool:
+        """Takes an epoch's; whether it is the best. Never one that was not computed (NaN), or without a finite loss."""
+        if not (math.isfinite(loss) and (wer, loss) < (self.wer, self.loss)):
+            return False
+        self.wer, self.loss = wer, loss
+        return True
+
+
+@dataclass
 class BadStepCounter:
     """Counts steps that were skipped because a loss or a gradient was not finite."""
 

@@ -82,6 +82,16 @@ class SummaryWriter:
             summary.value.add(tag=tag, simple_value=value)
         self._add(part, step, summary)
 
+    def texts(self, part: str, step: int, values: Mapping[str, str]) -> None:
+        """Writes Markdown by name at `step`, for TensorBoard's text page."""
+        if not values:
+            return
+        summary = tf.compat.v1.Summary()
+        for tag, value in values.items():
+            written = summary.value.add(tag=tag, tensor=tf.make_tensor_proto(value.encode('utf-8', 'replace')))
+            written.metadata.plugin_data.plugin_name = 'text'
+        self._add(part, step, summary)
+
     def serialized(self, part: str, step: int, summary: bytes) -> None:
         """Writes what `log_grads_and_vars` gave."""
         self._add(part, step, summary)

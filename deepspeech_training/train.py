@@ -22,7 +22,10 @@ from deepspeech_training.data.batches import cut_batches
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.order import epoch_batches, frames_of
-from deepspeech_training.epochs import TrainingGraph, TrainingLoop
+from deepspeech_training.data.turns import Turns
+from deepspeech_training.decoding import Decoder, decoder_for
+from deepspeech_training.dev_transcripts import DevTranscriber
+from deepspeech_training.epochs import TrainingLoop
 from deepspeech_training.errors import CheckpointError
 from deepspeech_training.graphs import (
     geometry,
@@ -39,6 +42,7 @@ from deepspeech_training.parallel.registry import create_strategy
 from deepspeech_training.parallel.sharded_adam import moments_at_rest
 from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
+from deepspeech_training.passes import TrainingGraph
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.totals import Ranges, SampleRange
@@ -111,13 +115,16 @@ def build_graph(
         watch={'learning_rate': learning_rate},
         summarize=_step_summary if config.report.summary_dir and strategy.is_chief else None,
     )
-    evaluation = strategy.build_evaluation(pipeline.next_batch, make_tower_fn(config, n_output, training=False))
+    transcription = strategy.build_evaluation(
+        pipeline.next_batch, make_tower_fn(config, n_output, training=False, keep_logits=True)
+    )
     at_rest = [variable for variable in tf.compat.v1.global_variables() if belongs_to(frozen, variable.op.name)]
     moments_at_rest(at_rest)
     return TrainingGraph(
         pipeline=pipeline,
         step=step,
-        evaluation=evaluation,
+        evaluation=replace(transcription, per_tower=()),
+        transcription=transcription,
         learning_rate=base,
         set_learning_rate=set_learning_rate,
         new_learning_rate=new_learning_rate,
@@ -159,8 +166,10 @@ class Handover:
     state: RunState
 
 
-def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
+def train(config: Config, data_sets: DataSets, alphabet: Alphabet, decoder: Decoder | None = None) -> None:
     """Trains for `config.schedule.epochs` epochs.
+
+    `decoder`: as `config.decoding` describes it, if one is open already; it stays open.
 
     Raises:
       CheckpointError: a checkpoint cannot be read or written, or there is none whose layers could be frozen.
@@ -174,7 +183,7 @@ def train(config: Config, data_sets: DataSets, alphabet: Alphabet) -> None:
     strategy = create_strategy(config.parallel)
     config = with_compute_type(config, strategy)
     with ExitStack() as opened:
-        training = _Training(config, strategy, data_sets, alphabet, opened)
+        training = _Training(config, strategy, data_sets, alphabet, opened, decoder)
         handover = None
         for phase in phases(config):
             handover = training.run(phase, handover)
@@ -186,25 +195,37 @@ class _Training:
     """What the phases of a training have in common; what is open over several of them is closed with `opened`."""
 
     def __init__(
-        self, config: Config, strategy: Strategy, data_sets: DataSets, alphabet: Alphabet, opened: ExitStack
+        self,
+        config: Config,
+        strategy: Strategy,
+        data_sets: DataSets,
+        alphabet: Alphabet,
+        opened: ExitStack,
+        decoder: Decoder | None,
     ) -> None:
         self._config = config
         self._strategy = strategy
         self._alphabet = alphabet
         self._opened = opened
         self._data = digest(data_sets.train, config.data)
-        self._frames = frames_of(data_sets.train)
+        self._frames, self._turns = frames_of(data_sets.train), data_sets.turns
         self._augmenter = None
         if config.data.augment:
             self._augmenter = Augmenter(config.data.augment, config.features, config.random_seed)
         self._samples: list[Sample] = []
         self._ranges = Ranges(
-            self._add('train', data_sets.train),
+            replace(self._add('train', data_sets.train), turns=data_sets.turns),
             [self._add(name, rows) for name, rows in data_sets.dev.items()],
             [self._add(name, rows) for name, rows in data_sets.metrics.items()],
         )
         self._writer = SummaryWriter(config.report.summary_dir if strategy.is_chief else '')
         self._interrupts = Interrupts()
+        self._transcriber = None
+        if config.schedule.dev_wer_every and data_sets.dev:
+            if decoder is None:
+                decoder = decoder_for(config.decoding, alphabet)
+                opened.callback(decoder.close)
+            self._transcriber = DevTranscriber(config.decoding, strategy, self._samples, alphabet, decoder)
 
     def _add(self, name: str, rows: Sequence[Sample]) -> SampleRange:
         added = SampleRange(name, len(self._samples), len(rows))
@@ -215,7 +236,7 @@ class _Training:
         """Trains the epochs of `phase`, which is the first one without `before`; None when training is over then."""
         config, strategy = self._config, self._strategy
         with tf.Graph().as_default() as graph:
-            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._frames)
+            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._frames, self._turns)
             operations = build_graph(
                 config, strategy, self._samples, self._alphabet, updates, phase.frozen, self._augmenter
             )
@@ -236,12 +257,23 @@ class _Training:
                     variables.write(session, before.values)
                     strategy.after_restore(session)
                 graph.finalize()
-                loop = TrainingLoop(config, strategy, operations, store, self._writer, session, state, self._interrupts)
+                loop = TrainingLoop(
+                    config,
+                    strategy,
+                    operations,
+                    store,
+                    self._writer,
+                    session,
+                    state,
+                    self._interrupts,
+                    self._ranges,
+                    self._transcriber,
+                )
                 if before is None:
                     self._begin(phase, restored, loop)
                 else:
                     log.info(f'Epoch {state.epoch}: all layers are trained from here on')
-                loop.run(self._ranges, phase.until)
+                loop.run(phase.until)
                 return None if loop.is_over else Handover(variables.read(session), state)
 
     def _begin(self, phase: Phase, restored: Restored | None, loop: TrainingLoop) -> None:
@@ -249,7 +281,7 @@ class _Training:
         if phase.frozen and restored is None:
             raise CheckpointError(nothing_to_freeze(self._config))
         if self._strategy.is_chief:
-            tell_batches(self._frames, self._config.data)
+            tell_batches(self._frames, self._config, self._turns)
         if restored and not restored.is_source:
             self._writer.go_on_after(loop.step)
         loop.say_what_is_left()
@@ -259,6 +291,7 @@ class _Training:
             log.info(f'{flag}: {", ".join(phase.frozen)} are not trained{before}')
         if restored and self._strategy.is_chief:
             loop.warn_of_other_learning_rate()
+            loop.warn_of_other_best()
 
 
 def first_state(restored: Restored | None, data: str) -> RunState:
@@ -289,13 +322,22 @@ def digest(samples: Sequence[Sample], data: DataConfig) -> str:
         hashed.update(
             f'{os.path.basename(sample.path)}\0{sample.size}\0{sample.transcript}\n'.encode('utf-8', 'surrogateescape')
         )
+    if any(weight != 1 for weight in data.train_weights):
+        hashed.update(f'weights {data.train_weights}'.encode())
     if data.bucket_batches or data.train_batch_frames:
         hashed.update(f'{data.bucket_batches} {data.train_batch_frames} {data.train_batch_size}'.encode())
     return hashed.hexdigest()[:16]
 
 
-def tell_batches(frames: np.ndarray, data: DataConfig) -> None:
-    """Says how batches of different sizes come out for samples with `frames` [count]."""
+def tell_batches(frames: np.ndarray, config: Config, turns: Turns | None) -> None:
+    """Says how many samples an epoch takes where they have weights, and how batches of different sizes come out.
+
+    `frames`: [count], of all training samples.
+    """
+    data = config.data
+    if turns is not None:
+        frames = frames[turns.of(0, config.random_seed)]
+        log.info(f'--train_weights: an epoch takes {len(frames)} samples')
     sizes = cut_batches(frames, data)
     if not (sizes.size and (data.bucket_batches or data.train_batch_frames)):
         return
@@ -308,8 +350,8 @@ def tell_batches(frames: np.ndarray, data: DataConfig) -> None:
         )
 
 
-def updates_an_epoch(config: Config, strategy: Strategy, frames: np.ndarray) -> int:
+def updates_an_epoch(config: Config, strategy: Strategy, frames: np.ndarray, turns: Turns | None = None) -> int:
     """How often the parameters change when samples with so many `frames` [count] are gone through once."""
-    batches = epoch_batches(frames, config.data, 0, config.random_seed)
+    batches = epoch_batches(frames, config.data, 0, config.random_seed, turns)
     steps = strategy.shard(batches.rows, batches.sizes, training=True).steps
     return -(-steps // config.parallel.accumulate_steps)

@@ -81,6 +81,7 @@ RANGES: dict[str, tuple[str, Range]] = {
     'es_min_delta': ('schedule.es_min_delta', Range(at_least=0)),
     'plateau_epochs': ('schedule.plateau_epochs', COUNT),
     'plateau_reduction': ('schedule.plateau_reduction', Range(above=0, below=1)),
+    'dev_wer_every': ('schedule.dev_wer_every', COUNT_OR_NONE),
     'lr_warmup_steps': ('schedule.lr_warmup_steps', COUNT_OR_NONE),
     'lr_final_fraction': ('schedule.lr_final_fraction', Range(at_least=0, at_most=1)),
     'accumulate_steps': ('parallel.accumulate_steps', COUNT),
@@ -118,6 +119,7 @@ CHOICES: dict[str, tuple[str, tuple[str, ...]]] = {
     'load_evaluate': ('checkpoints.load_evaluate', configs.LOAD_EVALUATE),
     'horovod_lr_scaling': ('parallel.horovod_lr_scaling', configs.LR_SCALINGS),
     'lr_schedule': ('schedule.lr_schedule', configs.LR_SCHEDULES),
+    'best_by': ('schedule.best_by', configs.BEST_BY),
     'parallel': ('parallel.parallel', configs.STRATEGIES),
 }
 
@@ -138,8 +140,16 @@ def validate(config: Config) -> None:
         *_bad_combinations(config),
         *_bad_transfer(config),
         *_bad_scorer(config),
+        *_bad_report(config),
         *_bad_augmentations(config),
     ]
+    if problems:
+        raise FlagError('\n'.join(problems))
+
+
+def validate_for_tool(config: Config) -> None:
+    """Raises `FlagError` with what is wrong about values that tools have too; they need none of the files of a run."""
+    problems = [*_bad_values(config), *_bad_features(config), *_bad_scorer(config)]
     if problems:
         raise FlagError('\n'.join(problems))
 
@@ -185,19 +195,24 @@ def _bad_combinations(config: Config) -> Iterator[str]:
     ):
         if is_set and data.train_batch_size == 1:
             yield f'{flag}: needs --train_batch_size too, above 1: the most utterances in a batch'
-    if not (data.train_files or data.test_files or config.export.export_dir or config.one_shot_infer):
+    if data.auto_input_dataset:
+        yield from _bad_auto_input(config)
+    elif not (data.train_files or data.test_files or config.export.export_dir or config.one_shot_infer):
         needs = ' (--dev_files and --metrics_files need --train_files)' if data.dev_files or data.metrics_files else ''
         yield (
             'nothing to do: give --train_files to train, --test_files to test, --export_dir to export a model or '
             f'--one_shot_infer to transcribe a file{needs}; --help shows all flags'
         )
-    if data.train_files and not data.dev_files:
+    if data.train_files and not data.dev_files and not data.auto_input_dataset:
         for flag, is_set in (
             ('early_stop', schedule.early_stop),
             ('reduce_lr_on_plateau', schedule.reduce_lr_on_plateau),
         ):
             if is_set:
                 yield f'--{flag}: needs the loss on --dev_files, and there are none'
+    if data.train_files and schedule.best_by == 'wer' and not (schedule.dev_wer_every and data.dev_files):
+        missing = 'of --dev_wer_every, which is 0' if data.dev_files else 'on --dev_files, and there are none'
+        yield f'--best_by=wer: needs the word error rate {missing}'
     if schedule.early_stop and schedule.reduce_lr_on_plateau and schedule.plateau_epochs >= schedule.es_epochs:
         yield (
             f'--plateau_epochs={schedule.plateau_epochs}: must be below --es_epochs={schedule.es_epochs}, '
@@ -218,6 +233,27 @@ def _bad_combinations(config: Config) -> Iterator[str]:
             f'--cpu_towers={parallel.cpu_towers}: does not fit --mixed_precision_type=float16, which runs on GPUs '
             'only; --mixed_precision_type=bfloat16 runs on CPUs'
         )
+
+
+def _bad_report(config: Config) -> Iterator[str]:
+    path = config.report.test_report_file
+    if path and not path.lower().endswith(configs.REPORT_SUFFIXES):
+        yield f'--test_report_file={path}: must end in {" or ".join(configs.REPORT_SUFFIXES)}, which chooses the format'
+
+
+def _bad_auto_input(config: Config) -> Iterator[str]:
+    """It names all files of the run."""
+    data = config.data
+    for flag, files in (
+        ('train_files', data.train_files),
+        ('dev_files', data.dev_files),
+        ('test_files', data.test_files),
+    ):
+        if files:
+            yield (
+                f'--auto_input_dataset={data.auto_input_dataset}: does not fit --{flag}={",".join(files)}: it is split '
+                'into these; leave out one of them'
+            )
 
 
 def _bad_scorer(config: Config) -> Iterator[str]:
@@ -300,9 +336,11 @@ def check_paths(config: Config, launch: Launch | None = None) -> None:
         reason = _why_not_writable(folder)
         if reason:
             problems.append(f'--{flag}={folder}: cannot be written: {reason}')
-    output = config.report.test_output_file
-    if config.data.test_files and output and launch.is_chief and os.path.isdir(output):
-        problems.append(f'--test_output_file={output}: is a folder; give the name of a file')
+    if config.data.test_files and launch.is_chief:
+        for flag in ('test_output_file', 'test_report_file'):
+            output = getattr(config.report, flag)
+            if output and os.path.isdir(output):
+                problems.append(f'--{flag}={output}: is a folder; give the name of a file')
     if problems:
         raise FlagError('\n'.join(problems))
     if launch.is_chief and not (launch.of_several and config.parallel.checkpoint_per_node):
@@ -329,8 +367,9 @@ def _written_folders(config: Config, launch: Launch) -> Iterator[tuple[str, str]
         yield 'summary_dir', config.report.summary_dir
     if config.export.export_dir:
         yield 'export_dir', config.export.export_dir
-    if config.data.test_files and config.report.test_output_file:
-        yield 'test_output_file', os.path.dirname(config.report.test_output_file) or os.curdir
+    for flag in ('test_output_file', 'test_report_file') if config.data.test_files else ():
+        if output := getattr(config.report, flag):
+            yield flag, os.path.dirname(output) or os.curdir
 
 
 def _why_not_writable(folder: str) -> str:

@@ -2,50 +2,75 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
-from typing import TypeVar
+from multiprocessing.connection import Connection, wait
+from typing import Any, Generic, TypeVar
 
 from deepspeech_training.errors import JobError
 
 Task = TypeVar('Task')
 Result = TypeVar('Result')
 
-TASKS_AHEAD = 4  # for each process: enough to keep it busy, few enough to hold in memory
+TASKS_AHEAD = 4  # for each process: what is done early waits for what was asked before
 
 
-def share_out(work: Callable[[Task], Result], tasks: Iterable[Task], processes: int) -> Iterator[Result]:
+def share_out(
+    work: Callable[[Task], Result],
+    tasks: Iterable[Task],
+    processes: int,
+    lost: Callable[[Task, str], Result] | None = None,
+) -> Iterator[Result]:
     """What `work` makes of each task, in the order of the tasks, computed by some processes (1: by this one).
 
-    `work` and the tasks must be known to pickle. Tasks are taken as they are needed. Where the caller stops early, by
-    an error, Ctrl-C or on purpose, tasks under way are finished and the others are not begun.
+    `work` is sent to each process once, so that an object can keep there what it has opened; it, the tasks and the
+    results must be known to pickle. Few tasks are taken in advance. Where the caller stops early, by an error,
+    Ctrl-C or on purpose, the processes are ended, whatever they do.
 
-    Raises what `work` raises, and `JobError` when a process dies.
+    When a process dies, `lost` is asked for the result of its task, with what is known of its end, and another process
+    takes its place.
+
+    Raises what `work` raises, and without `lost` `JobError` when a process dies.
     """
     if processes <= 1:
         yield from map(work, tasks)
         return
-    context = multiprocessing.get_context('spawn')  # safe, whatever threads and libraries this process has
-    pool = ProcessPoolExecutor(processes, mp_context=context, initializer=_begin)
-    pending: deque[Future[Result]] = deque()
+    waiting = enumerate(tasks)
+    done: dict[int, Result] = {}
+    given = yielded = 0
+    workers: list[_Worker[Task, Result]] = []
+    busy: dict[Connection, _Worker[Task, Result]] = {}
     try:
-        for task in tasks:
-            pending.append(pool.submit(work, task))
-            if len(pending) >= TASKS_AHEAD * processes:
-                yield pending.popleft().result()
-        while pending:
-            yield pending.popleft().result()
-    except BrokenProcessPool as error:
-        raise JobError(
-            'a working process was ended from outside, perhaps for want of memory; use fewer --processes'
-        ) from error
+        workers += [_Worker(work) for _ in range(processes)]
+        idle = workers.copy()
+        while True:
+            while idle and given < yielded + TASKS_AHEAD * processes and idle[-1].give_next(waiting):
+                worker = idle.pop()
+                busy[worker.connection] = worker
+                given += 1
+            if not busy:
+                break
+            for connection in wait(list(busy)):
+                assert isinstance(connection, Connection)
+                worker = busy.pop(connection)
+                try:
+                    done[worker.number] = worker.take()
+                except JobError as error:
+                    if lost is None:
+                        raise
+                    done[worker.number] = lost(worker.task, str(error))
+                    worker = _Worker(work)
+                    workers.append(worker)
+                idle.append(worker)
+            while yielded in done:
+                yield done.pop(yielded)
+                yielded += 1
     finally:
-        pool.shutdown(wait=True, cancel_futures=True)
+        for worker in workers:
+            worker.end()
 
 
 def cores() -> int:
@@ -53,5 +78,60 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
-def _begin() -> None:
+class _Worker(Generic[Task, Result]):
+    """A process, seen from the one that started it."""
+
+    number: int  # of its task
+    task: Task
+
+    def __init__(self, work: Callable[[Task], Result]) -> None:
+        context = multiprocessing.get_context('spawn')  # safe, whatever threads and libraries this process has
+        self.connection, theirs = context.Pipe()
+        self._process = context.Process(target=_serve, args=(work, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
+
+    def give_next(self, waiting: Iterator[tuple[int, Task]]) -> bool:
+        """Sends it the next task; false where there is none."""
+        for self.number, self.task in waiting:
+            with contextlib.suppress(OSError):  # it has died, which `take` tells
+                self.connection.send(self.task)
+            return True
+        return False
+
+    def take(self) -> Result:
+        """What became of its task. Raises what `work` raised, and `JobError` where it has died."""
+        result: Result
+        try:
+            result, error = self.connection.recv()
+        except (EOFError, OSError):
+            raise JobError(self._last_words()) from None
+        if error is not None:
+            raise error
+        return result
+
+    def _last_words(self) -> str:
+        self._process.join(5)
+        code = self._process.exitcode
+        how = f'was killed by signal {-code}' if code is not None and code < 0 else f'ended with status {code}'
+        hint = '; perhaps there was not enough memory: use fewer --processes' if code == -signal.SIGKILL else ''
+        return f'a working process {how}{hint}'
+
+    def end(self) -> None:
+        self.connection.close()
+        self._process.terminate()
+        self._process.join()
+
+
+def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
+    """What the process does: answers each task, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others
+    with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
+        while True:
+            task = connection.recv()
+            try:
+                result = work(task)
+            except Exception as error:
+                connection.send((None, error))
+            else:
+                connection.send((result, None))

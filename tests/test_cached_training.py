@@ -14,8 +14,7 @@ import tensorflow as tf
 from deepspeech_training.checkpoints import LAST, find_checkpoint
 from deepspeech_training.config import Config, ParallelConfig
 from deepspeech_training.data import contents
-from deepspeech_training.evaluate import evaluate
-from tests.helpers import run_training
+from tests.helpers import run_training, transcriptions
 from tests.toy import toy_config
 
 STRATEGIES = [
@@ -59,7 +58,7 @@ def trained(
     assert path is not None
     reader = tf.train.load_checkpoint(path)
     values = {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-    return values, list(evaluate(config, data_sets, alphabet)) if test else []
+    return values, list(transcriptions(config, data_sets, alphabet)) if test else []
 
 
 @pytest.mark.parametrize(

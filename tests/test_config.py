@@ -108,7 +108,14 @@ def test_other_choices_are_refused(flag: str) -> None:
         f'--{flag}=Other: must be one of {", ".join(choices)}',
     ]
     for choice in choices:
-        validate(changed(TRAIN, attribute, choice))
+        validate(changed(changed(TRAIN, 'schedule.dev_wer_every', 1), attribute, choice))
+
+
+def test_the_best_by_wer_needs_a_wer() -> None:
+    best = changed(TRAIN, 'schedule.best_by', 'wer')
+    assert problems(best) == ['--best_by=wer: needs the word error rate of --dev_wer_every, which is 0']
+    without = changed(changed(best, 'schedule.dev_wer_every', 3), 'data.dev_files', ())
+    assert problems(without) == ['--best_by=wer: needs the word error rate on --dev_files, and there are none']
 
 
 def test_choices_of_lstm_are_those_of_the_model() -> None:

@@ -99,7 +99,8 @@ def rows_of_flags(title: str) -> set[str]:
 
 
 def flags_of_tools() -> set[str]:
-    sources = [path.read_text(encoding='utf-8') for path in (ROOT / 'bin').glob('*') if path.is_file()]
+    files = [*(ROOT / 'bin').glob('*'), ROOT / 'deepspeech_training/importing/program.py']
+    sources = [path.read_text(encoding='utf-8') for path in files if path.is_file()]
     return {name for source in sources for name in re.findall(r"""['" ]--([a-z]\w*)""", source)}
 
 

@@ -9,13 +9,15 @@ import pytest
 import soundfile
 import tensorflow as tf
 
-from deepspeech_training.config import Config
-from deepspeech_training.errors import UserError
-from deepspeech_training.evaluate import evaluate, print_report, write_json
+from deepspeech_training.config import Config, ReportConfig
+from deepspeech_training.data.checks import DataSets, check_data
+from deepspeech_training.evaluate import evaluate
 from deepspeech_training.infer import one_shot_infer
+from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.metrics import Transcription
-from tests.helpers import run_training
-from tests.toy import toy_config, write_tones
+from tests.evaluation.page import Page
+from tests.helpers import run_training, transcriptions
+from tests.toy import toy_config, write_corpus, write_tones
 
 
 @pytest.fixture(scope='module')
@@ -27,16 +29,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Config:
     return config
 
 
-def transcribe(config: Config) -> list[Transcription]:
-    from deepspeech_training.data.checks import check_data
-    from deepspeech_training.text.alphabet import Alphabet
-
+def checked(config: Config) -> tuple[DataSets, Alphabet]:
     tf.compat.v1.disable_v2_behavior()
     config = replace(config, data=replace(config.data, train_files=()))
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
     folder = config.checkpoints.save_dir
     sets = check_data(config.data, config.features, alphabet, save_dir=folder, show_progressbar=False)
-    return evaluate(config, sets, alphabet)
+    return sets, alphabet
+
+
+def transcribe(config: Config) -> list[Transcription]:
+    return transcriptions(config, *checked(config))
 
 
 def test_results_do_not_depend_on_batch_size_or_towers(
@@ -60,8 +63,6 @@ def test_results_do_not_depend_on_batch_size_or_towers(
 
 
 def test_one_shot_hears_what_testing_hears(trained: Config) -> None:
-    from deepspeech_training.text.alphabet import Alphabet
-
     alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
     for transcription in transcribe(trained)[:3]:
         assert (
@@ -73,7 +74,6 @@ def test_one_shot_resamples(trained: Config, tmp_path: Path) -> None:
     """The same speech at another rate gives nearly the same probabilities of characters, frame by frame."""
     from deepspeech_training.audio.reading import read_audio
     from deepspeech_training.infer import compute_logits
-    from deepspeech_training.text.alphabet import Alphabet
 
     tf.compat.v1.disable_v2_behavior()
     alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
@@ -91,8 +91,6 @@ def test_one_shot_resamples(trained: Config, tmp_path: Path) -> None:
 
 def test_the_channel_that_is_picked_is_what_is_heard(trained: Config, tmp_path: Path) -> None:
     """Noise on the left and the speech of the test set on the right, in testing and one-shot."""
-    from deepspeech_training.text.alphabet import Alphabet
-
     (original,) = trained.data.test_files
     for path in Path(original).parent.glob('test_*.wav'):
         speech, rate = soundfile.read(path)
@@ -113,59 +111,45 @@ def test_the_channel_that_is_picked_is_what_is_heard(trained: Config, tmp_path: 
     assert one_shot_infer(one, alphabet) == picked[0].res
 
 
-def transcriptions() -> list[Transcription]:
-    return [
-        Transcription.of('a.wav', 'один два', 'один два', 1.0),
-        Transcription.of('b.wav', 'три', 'ри', 3.0),
-        Transcription.of('c.wav', 'три четыре', 'три', 2.0),
-        Transcription.of('d.wav', 'пять', '', 9.0),
-    ]
+class Parrot:
+    """A decoder that always says the same."""
+
+    def decode(self, logits: np.ndarray) -> str:
+        return 'abc'
+
+    def close(self) -> None:
+        pytest.fail('who opened it closes it')
 
 
-def test_the_report_shows_rates_over_the_whole_set_and_samples_by_rank(capsys: pytest.CaptureFixture[str]) -> None:
-    print_report('set.csv', transcriptions(), 1)
+def test_a_decoder_that_is_open_is_used(trained: Config) -> None:
+    data_sets, alphabet = checked(trained)
+    (summary,) = evaluate(trained, data_sets, alphabet, Parrot())
+    (rows,) = data_sets.test.values()
+    assert summary.wrong_utterances == sum(sample.transcript != 'abc' for sample in rows)
+    assert one_shot_infer(replace(trained, one_shot_infer=rows[0].path), alphabet, Parrot()) == 'abc'
+
+
+def test_several_sets_and_their_reports(trained: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = trained.data.test_files
+    other = write_corpus(tmp_path, 'other', ['ab', 'cab', 'bcc'])
+    report = ReportConfig(
+        show_progressbar=False,
+        report_count=1,
+        test_output_file=str(tmp_path / 'deepspeech.json'),
+        test_report_file=str(tmp_path / 'page.HTML'),
+    )
+    config = replace(trained, data=replace(trained.data, test_files=(path, other)), report=report)
+    summaries = evaluate(config, *checked(config))
     out = capsys.readouterr().out
-    assert 'Test on set.csv - WER: 0.500000' in out  # 3 of 6 words
-    best, median, worst = (out.index(title) for title in ('Best WER', 'Median WER', 'Worst WER'))
-    assert 'a.wav' in out[best:median]
-    assert 'c.wav' in out[median:worst]
-    assert 'b.wav' in out[worst:]
-
-
-def test_a_report_without_samples(capsys: pytest.CaptureFixture[str]) -> None:
-    print_report('set.csv', transcriptions(), 0)
-    assert capsys.readouterr().out.count('\n') == 1
-
-
-def test_json_is_utf_8_with_deepspeechs_fields_worst_first(tmp_path: Path) -> None:
-    path = tmp_path / 'out.json'
-    write_json(str(path), transcriptions())
-    text = path.read_text(encoding='utf-8')
-    assert 'четыре' in text
-    rows = json.loads(text)
-    assert [row['wav_filename'] for row in rows] == ['d.wav', 'b.wav', 'c.wav', 'a.wav']
-    assert rows[2] == {
-        'wav_filename': 'c.wav',
-        'src': 'три четыре',
-        'res': 'три',
-        'loss': 2.0,
-        'char_distance': 7,
-        'char_length': 10,
-        'word_distance': 1,
-        'word_length': 2,
-        'cer': 0.7,
-        'wer': 0.5,
-    }
-
-
-def test_the_folder_of_the_report_is_made(tmp_path: Path) -> None:
-    write_json(str(tmp_path / 'new' / 'out.json'), transcriptions())
-    assert (tmp_path / 'new' / 'out.json').exists()
-
-
-def test_a_report_that_cannot_be_written_leaves_what_is_there(tmp_path: Path) -> None:
-    (tmp_path / 'out.json').mkdir()
-    (tmp_path / 'out.json' / 'mine').write_text('precious')
-    with pytest.raises(UserError, match=r'--test_output_file.*out\.json'):
-        write_json(str(tmp_path / 'out.json'), transcriptions())
-    assert (tmp_path / 'out.json' / 'mine').read_text() == 'precious'
+    assert [summary.utterances for summary in summaries] == [7, 3]
+    assert [line.split(' - ')[0] for line in out.splitlines() if line.startswith('Test on')] == [
+        f'Test on {path}',
+        f'Test on {other}',
+        'Test on overall',
+    ]
+    assert ' - 10 utterances, ' in out
+    rows = json.loads((tmp_path / 'deepspeech.json').read_text())
+    page = Page((tmp_path / 'page.HTML').read_text(encoding='utf-8'))
+    assert [row.data['file'] for row in page.rows] == [row['wav_filename'] for row in rows]
+    assert [float(row.data['wer']) for row in page.rows] == [row['wer'] for row in rows]
+    assert all(len(row.audio()[0]) for row in page.rows)

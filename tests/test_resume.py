@@ -107,16 +107,16 @@ def run_stopped_after(config: Config, steps: int) -> None:
 
 def test_stopped_in_validation_no_point_of_a_curve_is_written_twice(tmp_path: Path) -> None:
     config = toy_config(tmp_path, train=4, dev=2, batch_size=2, epochs=2)
-    evaluate = TrainingLoop._evaluate
+    validate = TrainingLoop._validate
 
-    def stop(loop: TrainingLoop, *args: Any) -> Any:
+    def stop(loop: TrainingLoop, epoch: int) -> bool:
         os.kill(os.getpid(), signal.SIGTERM)
         while loop._interrupts.stop is None:
             pass
-        return evaluate(loop, *args)
+        return validate(loop, epoch)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TrainingLoop, '_evaluate', stop)
+        patch.setattr(TrainingLoop, '_validate', stop)
         with pytest.raises(TrainingInterruptedError):
             run_training(config)
     assert result_of(config)[1]['rows_done'] == 4

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from deepspeech_training.config import ScheduleConfig
-from deepspeech_training.schedule import BadStepCounter, DevLossMonitor
+from deepspeech_training.schedule import BadStepCounter, BestWer, DevLossMonitor
 
 
 def test_the_best_model_is_kept_for_any_improvement_but_patience_wants_more_than_min_delta() -> None:
@@ -48,3 +48,11 @@ def test_bad_steps_count_in_a_row(limit: int) -> None:
     ends = [counter.update(applied=False) for _ in range(limit)]
     assert ends == [False] * (limit - 1) + [True]
     assert counter.total == 2 * limit - 1
+
+
+def test_the_best_word_error_rate_is_the_lowest_and_of_equal_ones_that_with_the_lowest_loss() -> None:
+    best = BestWer()
+    epochs = [(1.0, 9.0), (1.0, 8.0), (1.0, 8.5), (0.5, 9.5), (math.nan, 1.0), (0.4, math.nan), (0.5, 9.5), (0.4, 20.0)]
+    assert [best.update(*each) for each in epochs] == [True, True, False, True, False, False, False, True]
+    assert (best.wer, best.loss) == (0.4, 20.0)
+    assert not BestWer(0.2, 3.0).update(0.2, 3.0)

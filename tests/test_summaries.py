@@ -9,7 +9,7 @@ import tensorflow as tf
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
-from tests.helpers import events, scalars
+from tests.helpers import events, scalars, texts
 
 
 def test_variables_and_gradients_are_described_under_their_own_names(graph: tf.Graph, tmp_path: Path) -> None:
@@ -88,3 +88,14 @@ def test_tensorboard_forgets_what_a_killed_run_had_not_saved(tmp_path: Path) -> 
         (3, 2.0),
         (4, 1.0),
     ]
+
+
+def test_texts_are_on_the_text_page(tmp_path: Path) -> None:
+    writer = SummaryWriter(str(tmp_path))
+    writer.texts('dev', 3, {'transcripts/a.csv': '**Worst**\n\nпривет'})
+    writer.texts('dev', 4, {})
+    writer.close()
+    assert texts(tmp_path / 'dev', 'transcripts/a.csv') == {3: '**Worst**\n\nпривет'}
+    shown = EventAccumulator(str(tmp_path / 'dev')).Reload()
+    assert shown.PluginTagToContent('text').keys() == {'transcripts/a.csv'}
+    assert [event.step for event in shown.Tensors('transcripts/a.csv')] == [3]

@@ -17,6 +17,7 @@ class RunState:
     `count` had a finite loss, with the sum `loss_sum`.
     `step`: updates so far, also those of a training that this one began with; `first_step`: those alone, -1 until it
     has begun. `data`: a digest of the training samples, whose order `rows_done` counts in.
+    `best_by`: what the best checkpoint was chosen by. `dev_wer`: NaN after an epoch that did not compute it.
     """
 
     run: str = ''
@@ -27,10 +28,14 @@ class RunState:
     step: int = 0
     first_step: int = -1
     best_loss: float = math.inf
+    best_wer: float = math.inf
+    best_wer_loss: float = math.inf
+    best_by: str = 'loss'
     epochs_without_improvement: int = 0
     bad_steps_in_a_row: int = 0
     train_loss: float = math.nan
     dev_loss: float = math.nan
+    dev_wer: float = math.nan
     data: str = ''
     extra: dict[str, Any] = field(default_factory=dict)
 

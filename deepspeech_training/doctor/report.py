@@ -61,7 +61,7 @@ class CharacterFigures:
     character: str
     count: int
     first: str  # where, as in 'train.csv:12'
-    known: bool  # in the alphabet; true without one
+    known: bool  # in the alphabet; true without one, or with that of bytes
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ def diagnose(examination: Examination, alphabet: Alphabet | None, settings: Sett
     for number, each in enumerate(examination.sets):
         own = [finding for finding in findings if finding.set == number]
         sets.append(_figures(each, examination.formats, own, speakers[number]))
-    known = None if alphabet is None else set(''.join(alphabet.labels))
+    known = None if alphabet is None or alphabet.of_bytes else set(''.join(alphabet.labels))
     listed = tuple(
         CharacterFigures(character, count, characters.first[character], known is None or character in known)
         for character, count in characters.counts.most_common()

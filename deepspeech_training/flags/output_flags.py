@@ -8,7 +8,7 @@ from deepspeech_training.flags.spec import Flag, Group
 TUNING = 'the search for the best language-model weights is not part of this version'
 
 TRAIN, TEST, EXPORT = ('train_files',), ('test_files',), ('export_dir',)
-DECODES = ('test_files', 'one_shot_infer')
+DECODES = ('test_files', 'one_shot_infer', 'dev_wer_every')
 
 # fmt: off
 CHECKPOINTS = Group(
@@ -21,7 +21,7 @@ CHECKPOINTS = Group(
         Flag('save_checkpoint_dir', 'path', '', '', 'Folder to save in, where it is not --checkpoint_dir.',
              needs=TRAIN),
         Flag('load_train', 'enum', 'auto', 'checkpoints.load_train',
-             'What training starts from: the last checkpoint, the one with the best dev loss, new weights (init), or '
+             'What training starts from: the last checkpoint, the best one on the dev files, new weights (init), or '
              'whichever there is (auto).', values=config.LOAD_TRAIN, needs=TRAIN),
         Flag('load_evaluate', 'enum', 'auto', 'checkpoints.load_evaluate',
              'What testing, export and --one_shot_infer use: the best checkpoint, the last one, or the best there is '
@@ -57,9 +57,12 @@ REPORT = Group(
         Flag('summary_steps', 'integer', 100, 'report.summary_steps',
              'Steps between two histograms of variables and gradients in TensorBoard.', needs=TRAIN),
         Flag('report_count', 'integer', 5, 'report.report_count',
-             'How many of the best, the median and the worst test samples are shown.', needs=TEST),
+             'How many of the best, the median and the worst test samples are shown; for dev files in TensorBoard.',
+             needs=(*TEST, 'dev_wer_every')),
         Flag('test_output_file', 'path', '', 'report.test_output_file',
              'JSON file for transcript, result, distances and loss of each test sample.', needs=TEST),
+        Flag('test_report_file', 'path', '', 'report.test_report_file',
+             'Report of the test: .html with aligned words and the recordings, .csv or .json.', needs=TEST),
     ),
 )
 

@@ -13,9 +13,15 @@ DATA = Group(
     (
         Flag('train_files', 'paths', '', 'data.train_files',
              'CSV files to train on. They are merged. Without them nothing is trained.'),
+        Flag('auto_input_dataset', 'path', '', 'data.auto_input_dataset',
+             'One CSV file, or JSON lines, to be split into training, dev and test data (80, 10 and 10%), by speaker '
+             'where that is known; makes the alphabet too, unless --alphabet_config_path is given.'),
+        Flag('train_weights', 'string', '', '',
+             'How often an epoch takes the samples of a training file, as in a.csv=2,b.csv=0.5: each one twice, and '
+             'half of them, in turns. Files that are not named have 1.', needs=TRAIN),
         Flag('dev_files', 'paths', '', 'data.dev_files',
              'CSV files to validate on after each epoch, each reported by itself; their mean loss decides which '
-             'model is the best.', needs=TRAIN),
+             'model is the best, or their WER (--best_by).', needs=TRAIN),
         Flag('test_files', 'paths', '', 'data.test_files',
              'CSV files to test on, each reported by itself. Without them nothing is tested.'),
         Flag('metrics_files', 'paths', '', 'data.metrics_files',
@@ -134,6 +140,13 @@ TRAINING = Group(
              'Samples in a validation batch of each tower.', needs=('dev_files', 'metrics_files')),
         Flag('test_batch_size', 'integer', 1, 'data.test_batch_size',
              'Samples in a test batch. Does not change the results.', needs=TEST),
+        Flag('dev_wer_every', 'integer', 0, 'schedule.dev_wer_every',
+             'Epochs after which the dev files are decoded too, for WER, CER and transcripts in TensorBoard; 0 for '
+             'never.', needs=DEV),
+        Flag('best_by', 'enum', 'loss', 'schedule.best_by',
+             'What decides which model is the best: the loss on the dev files, or their WER, in the epochs in which '
+             '--dev_wer_every computes it. --early_stop and --reduce_lr_on_plateau go by the loss.',
+             values=config.BEST_BY, needs=DEV),
         Flag('learning_rate', 'float', 0.001, 'optimizer.learning_rate', 'Learning rate of Adam.', needs=TRAIN),
         Flag('beta1', 'float', 0.9, 'optimizer.beta1', 'Decay of Adam\'s mean of the gradients.', needs=TRAIN),
         Flag('beta2', 'float', 0.999, 'optimizer.beta2', 'Decay of Adam\'s mean of their squares.', needs=TRAIN),

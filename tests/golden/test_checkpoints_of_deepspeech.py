@@ -19,9 +19,9 @@ from deepspeech_training.config import (
     ReportConfig,
 )
 from deepspeech_training.data.checks import check_data
-from deepspeech_training.evaluate import evaluate
 from deepspeech_training.infer import one_shot_infer
 from deepspeech_training.text.alphabet import Alphabet
+from tests.helpers import transcriptions
 
 ALPHABET = str(Path(__file__).parents[2] / 'data' / 'alphabet.txt')
 SENTENCE = 'she had your dark suit in greasy wash water all year'
@@ -62,7 +62,7 @@ def test_its_test_report(deepspeech_data: Path, tmp_path: Path) -> None:
     )
     alphabet = Alphabet.from_file(ALPHABET)
     sets = check_data(config.data, config.features, alphabet, save_dir=str(tmp_path), show_progressbar=False)
-    ours = {Path(t.wav_filename).name: t for t in evaluate(config, sets, alphabet)}
+    ours = {Path(t.wav_filename).name: t for t in transcriptions(config, sets, alphabet)}
     theirs = {Path(row['wav_filename']).name: row for row in json.loads((folder / 'test_output.json').read_text())}
     assert ours.keys() == theirs.keys()
     for name, row in theirs.items():

@@ -100,6 +100,8 @@ def test_two_ranks_do_what_two_towers_do(folder: Path) -> None:
         f'--one_shot_infer={corpus}/test_0.wav',
         '--shuffle_batches',
         '--shuffle_start=0',
+        '--dev_wer_every=1',
+        '--best_by=wer',
     ]
     result = job(folder, 'two', *flags, '--test_output_file=two.json', '--export_dir=model')
     assert result.returncode == 0, result.stderr
@@ -112,6 +114,9 @@ def test_two_ranks_do_what_two_towers_do(folder: Path) -> None:
     for tag in ('epoch_loss', 'step_loss', 'learning_rate', 'gradient_norm'):
         theirs = scalars(folder / 'one-curves' / 'train', tag)
         assert scalars(folder / 'two-curves' / 'train', tag) == pytest.approx(theirs, rel=1e-4)
+    curves = [scalars(folder / f'{name}-curves' / 'dev', 'epoch_wer') for name in ('two', 'one')]
+    assert len(curves[0]) == 2
+    assert curves[0] == curves[1]
     report, expected = (json.loads((folder / name).read_text()) for name in ('two.json', 'one.json'))
     assert [(row['wav_filename'], row['res']) for row in report] == [
         (row['wav_filename'], row['res']) for row in expected

@@ -1,0 +1,1 @@
+"""Data sets made of data sets: converted, merged, sampled, split, augmented."""
