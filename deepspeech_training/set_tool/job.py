@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -56,6 +57,8 @@ def check_job(job: Job) -> None:
             known.add(os.path.realpath(file))
             if not storage.is_remote(file):
                 _check_place(job, path, file)
+            elif job.conversion and not is_container(file):
+                raise FlagError(f'--output={path}: new audio goes into local folders, or into .tar and .sdb anywhere')
 
 
 def _check_place(job: Job, path: str, file: str) -> None:
@@ -69,7 +72,7 @@ def _check_place(job: Job, path: str, file: str) -> None:
     if os.path.lexists(file) and not job.overwrite:
         raise FlagError(f'--output={path}: is there already; --overwrite replaces it')
     audio = audio_folder(file)
-    if job.conversion and not file.endswith(CONTAINERS) and os.path.lexists(audio):
+    if job.conversion and not is_container(file) and os.path.lexists(audio):
         raise FlagError(f'--output={path}: {audio}, where its audio goes, is there already; remove or rename it')
 
 
@@ -81,6 +84,11 @@ def files_of(path: str) -> list[str]:
         return shards_of(path) or [path]
     except DataError as error:
         raise FlagError(f'--output={path}: {str(error).removeprefix(f"{path}: ")}') from None
+
+
+def is_container(path: str) -> bool:
+    """Whether the format has the audio inside."""
+    return path.lower().endswith(CONTAINERS)
 
 
 def audio_folder(path: str) -> str:
@@ -164,14 +172,18 @@ def _write_converted(
 ) -> int:
     """New audio beside `path`, and the data set of it. What is there when something fails is removed."""
     audio = audio_folder(path)
-    unfinished = f'{audio}.{uuid.uuid4().hex}.tmp'
     moved = ''
+    unfinished = ''
     try:
-        os.mkdir(unfinished)
+        if storage.is_remote(path):
+            unfinished = tempfile.mkdtemp()
+        else:
+            unfinished = f'{audio}.{uuid.uuid4().hex}.tmp'
+            os.mkdir(unfinished)
         converted = list(_convert(job, conversion, unfinished, samples, first, bar))
         tell_bad(job, [str(each.sample.problem(each.problem)) for each in converted if each.problem])
         good = [each.sample for each in converted if not each.problem]
-        if not path.lower().endswith(CONTAINERS):
+        if not is_container(path):
             os.rename(unfinished, audio)
             moved = audio
             good = [replace(sample, path=os.path.join(audio, os.path.basename(sample.path))) for sample in good]

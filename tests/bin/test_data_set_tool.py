@@ -165,6 +165,7 @@ def test_what_cannot_be_used(sets: list[Path], tmp_path: Path) -> None:
         (['a.csv', '--copies', '2', '--output', 'x.csv'], '--copies=2: without --augment they would be alike'),
         (['a.csv', '--audio_rate=11025', '--audio_format=opus', '--output', 'x.csv'], 'opus with 11025 Hz'),
         (['a.csv', '--audio_rate=8000', '--output', 'a.jsonl'], 'a-audio, where its audio goes, is there already'),
+        (['a.csv', '--audio_rate=8000', '--output', 'memory://a.csv'], 'new audio goes into local folders'),
         (['no.csv', 'gone.csv', '--output', 'x.csv'], 'gone.csv: cannot be read: No such file'),
     ],
 )
