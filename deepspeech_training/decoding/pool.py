@@ -135,7 +135,7 @@ def _first(waiting: deque[tuple[Key, Future[str]]]) -> tuple[Key, str]:
 def _work(decoding: DecodingConfig, alphabet: Alphabet, connection: Connection) -> None:
     """What the process does: answers each output of the model, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
-    with contextlib.suppress(EOFError, BrokenPipeError):
+    with contextlib.suppress(EOFError, OSError):  # that one has ended
         try:
             decoder = decoder_for(decoding, alphabet)
         except UserError as error:
