@@ -49,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         log.error('Interrupted')
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # nobody reads the rest
-        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
-        return EXIT_PROBLEMS
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -92,8 +89,11 @@ def doctor(args: argparse.Namespace) -> int:
     """Looks at everything, and writes what was asked for; returns the exit status."""
     check(args)
     fixed = fixed_paths(args.fix, args.data_set)
-    for name, path in (('json', args.json), ('html', args.html), *(('fix', path) for path in fixed)):
+    outputs = [('json', args.json), ('html', args.html), *(('fix', path) for path in fixed)]
+    for name, path in outputs:
         check_output(name, path, args)
+    if same := next((path for _, path in outputs if path and [each for _, each in outputs].count(path) > 1), None):
+        raise FlagError(f'{same}: two outputs would go there; name another file for one')
     alphabet = alphabet_of(args)
     settings = Settings(
         features=FeatureConfig(args.audio_sample_rate, args.feature_win_len, args.feature_win_step),
@@ -104,8 +104,7 @@ def doctor(args: argparse.Namespace) -> int:
     sets = read_sets(args.data_set, args.unicode_normalization)
     examination = examine(sets, args.processes, not args.noshow_progressbar, args.audio_channel)
     report = diagnose(examination, alphabet, settings)
-    print(as_text(report, args.shown), end='')
-    sys.stdout.flush()
+    show(as_text(report, args.shown))
     write('json', args.json, lambda: as_json(report))
     write('html', args.html, lambda: as_html(report, max(args.shown, 200)))
     fix(examination, fixed, strict=args.strict)
@@ -164,6 +163,15 @@ def make_folder(folder: str) -> None:
         os.mkdir(folder)
     except OSError as error:
         raise FlagError(f'--fix={folder}: cannot be made: {error.strerror}') from error
+
+
+def show(text: str) -> None:
+    """Prints the report, whatever names files have; when nobody reads it, the other outputs are still written."""
+    try:
+        sys.stdout.buffer.write(text.encode(errors='backslashreplace'))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
 
 
 def write(name: str, path: str, render: Callable[[], str]) -> None:

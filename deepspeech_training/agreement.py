@@ -24,6 +24,7 @@ MAY_DIFFER = frozenset(
     {
         'checkpoints.load_dir',
         'checkpoints.save_dir',
+        'checkpoints.copy_to',
         'checkpoints.checkpoint_secs',
         'checkpoints.max_to_keep',
         'data.alphabet_config_path',  # what is in it is compared

@@ -115,6 +115,7 @@ def test_targets_name_each_attribute_of_config_once() -> None:
     targets = [flag.to for flag in FLAGS.values() if flag.to]
     folders = {'checkpoints.load_dir', 'checkpoints.save_dir', 'report.summary_dir'}
     combined = {'model.dropout', 'model.compute_type', 'data.train_weights', *folders}
+    combined |= {'checkpoints.copy_to', 'export.copy_to'}
     combined |= {'decoding.lm_alpha', 'decoding.lm_beta', 'decoding.hot_words', 'export.scorer'}
     assert len(targets) == len(set(targets))
     assert set(targets) | combined == attributes(Config(), '')

@@ -79,7 +79,8 @@ def run_model(
         features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
         for numbered, samples in _read_ahead(_numbered(sets), features):
             if isinstance(samples, DataError):
-                log.error(f'{numbered[1].place}: {samples}')
+                sample = numbered[1]
+                log.error(str(sample.problem(str(samples).removeprefix(f'{sample.path}: '))))
                 failed += 1
                 advance()
             else:

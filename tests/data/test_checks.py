@@ -20,6 +20,7 @@ from deepspeech_training.data.checks import DataSets, check_data
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.byte_alphabet import ByteAlphabet
 
 ALPHABET = Alphabet(" abcdefghijklmnopqrstuvwxyz'", 'data/alphabet.txt')
 SKIP = DataConfig(on_bad_sample='skip')
@@ -630,3 +631,16 @@ def test_reference_data_with_the_wrong_alphabet(deepspeech_data: Path) -> None:
 
     assert "'о' (U+043E)" in message
     assert '172 of 172 rows' in message
+
+
+def test_bytes_are_counted_where_they_are_the_labels(tmp_path: Path) -> None:
+    wav(tmp_path / 'a.wav', 512 + 4 * 320)  # 5 frames
+    alphabet = ByteAlphabet(normalization='NFC')
+    good = table(tmp_path / 'good.csv', ('a.wav', 'яю'), ('a.wav', 'и\u0306ж'), ('a.wav', 'яa'))
+    (first, second, third) = Run(alphabet=alphabet).check(train=[good]).train
+    assert [len(alphabet.encode(sample.transcript)) for sample in (first, second, third)] == [4, 4, 3]
+    long = table(tmp_path / 'long.csv', ('a.wav', 'яюя'), ('a.wav', 'a\ufffd'))
+    message = Run(alphabet=alphabet).error(train=[long])
+    assert 'the transcript is too long for its audio: 6 bytes and 0 repeated pairs need 6 frames' in message
+    assert 'U+FFFD' in message
+    assert '--alphabet_config_path' not in message
