@@ -479,3 +479,10 @@ def test_read_audio_of_a_container_is_that_of_the_file(tmp_path: Path, samples: 
         for one, other in zip(samples, read_data_set(str(tmp_path / name))[0], strict=True):
             found = read_audio(other.path, features, content=content_of(other))
             np.testing.assert_array_equal(found, read_audio(one.path, features))
+
+
+def test_pipes_and_devices_are_no_data_sets(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / 'pipe')  # nobody writes
+    for path in (str(tmp_path / 'pipe'), '/dev/zero'):
+        with pytest.raises(DataError, match=f'{path}: is a pipe or a device'):
+            read_data_set(path)
