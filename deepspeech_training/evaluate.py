@@ -86,7 +86,7 @@ def transcribe_sets(
     opened = decoder or decoder_for(config.decoding, alphabet)
     with (
         tf.Graph().as_default() as graph,
-        decoding_pool(config.decoding, alphabet, opened, len(samples) // strategy.world_size) as pool,
+        decoding_pool(config.decoding, alphabet, opened, len(samples) // strategy.world_size, strategy.cores) as pool,
     ):
         pipeline = make_pipeline(config, strategy, samples, alphabet)
         tower_fn = make_tower_fn(config, alphabet.size + 1, training=False, keep_logits=True)

@@ -21,9 +21,10 @@ from typing import TypeVar
 import numpy as np
 
 from deepspeech_training.config import DecodingConfig
-from deepspeech_training.decoding.decoders import Decoder, decoder_for, decoder_threads
+from deepspeech_training.decoding.decoders import Decoder, decoder_for
 from deepspeech_training.errors import UserError
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.workers import cores
 
 Key = TypeVar('Key')
 
@@ -89,7 +90,7 @@ def decoding_pool(
     `processes`: 0: one on each core.
     """
     greedy = decoding.beam_width == 1 and not decoding.scorer_path
-    count = processes or decoder_threads()
+    count = processes or cores()
     if greedy or count == 1 or utterances < WORTH_PROCESSES:
         return DecodingPool([decoder], closing=False)
     return DecodingPool([ProcessDecoder(decoding, alphabet) for _ in range(min(count, utterances))], closing=True)

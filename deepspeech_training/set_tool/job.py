@@ -6,13 +6,14 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from deepspeech_training import log, storage
 from deepspeech_training.data.formats import LIST_SUFFIXES, read_data_set, write_data_set
 from deepspeech_training.data.manifest import Problem, Sample
+from deepspeech_training.data.probing import look_at_audio
 from deepspeech_training.data.remembered import memory_folder
 from deepspeech_training.data.tar_shards import shards_of
 from deepspeech_training.errors import DataError, FlagError
@@ -101,7 +102,12 @@ def run(job: Job) -> list[str]:
 
     Raises `DataError` for data that cannot be read or written; outputs that are complete by then stay.
     """
-    samples = read_all(job)
+    sources = read_all(job)
+    if not job.conversion and any(is_container(file) for path in job.outputs for file in files_of(path)):
+        sources = _sound(job, sources)
+    samples = list(chain.from_iterable(sources.values()))
+    if not samples:
+        raise DataError(f'{", ".join(job.sources)}: no utterance can be used')
     if job.sample:
         samples = pick(samples, job.sample, job.seed)
     parts = [samples]
@@ -117,32 +123,38 @@ def run(job: Job) -> list[str]:
     return told
 
 
-def read_all(job: Job) -> list[Sample]:
-    """The samples of all sources. Raises `DataError` that names what cannot be read."""
-    samples: list[Sample] = []
+def read_all(job: Job) -> dict[str, list[Sample]]:
+    """The samples of each source. Raises `DataError` that names what cannot be read."""
+    samples: dict[str, list[Sample]] = {}
     problems: list[Problem] = []
     errors = []
     for path in job.sources:
         try:
-            found, bad = read_data_set(path, labeled=job.labeled, folder=memory_folder(''))
+            samples[path], bad = read_data_set(path, labeled=job.labeled, folder=memory_folder(''))
         except DataError as error:
             errors.append(str(error))
             continue
-        samples += found
         problems += bad
     if errors:
         raise DataError('\n'.join(errors))
     tell_bad(job, list(map(str, problems)))
-    if not samples:
-        raise DataError(f'{", ".join(job.sources)}: no utterance can be used')
     return samples
+
+
+def _sound(job: Job, sources: Mapping[str, Sequence[Sample]]) -> dict[str, list[Sample]]:
+    """The samples whose audio can be read: what is inside of a data set is hard to mend. Raises `DataError`."""
+    facts = look_at_audio(sources, memory_folder(''), job.show_progressbar)
+    wrong = {path: problem for path, problem in facts.items() if isinstance(problem, str)}
+    bad = [str(each.problem(wrong[each.path])) for each in chain(*sources.values()) if each.path in wrong]
+    tell_bad(job, bad)
+    return {source: [each for each in samples if each.path not in wrong] for source, samples in sources.items()}
 
 
 def tell_bad(job: Job, problems: Sequence[str]) -> None:
     """Warns of rows that are left out. Raises `DataError` instead, where they may not be."""
     if not problems:
         return
-    lines = [f'{len(problems)} utterances cannot be used:', *(f'  {each}' for each in problems[:SHOWN])]
+    lines = [f'Utterances that cannot be used: {len(problems)}', *(f'  {each}' for each in problems[:SHOWN])]
     if len(problems) > SHOWN:
         lines.append(f'  and {len(problems) - SHOWN} more')
     if not job.skip_bad:

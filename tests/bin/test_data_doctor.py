@@ -25,6 +25,12 @@ def doctor(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, encoding='utf-8', timeout=120)
 
 
+@pytest.fixture(autouse=True)
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests leave nothing in the user's folders."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
+
+
 @pytest.fixture
 def sets(tmp_path: Path) -> list[Path]:
     return [

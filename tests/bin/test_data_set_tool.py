@@ -39,6 +39,12 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file())
 
 
+@pytest.fixture(autouse=True)
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests leave nothing in the user's folders."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
+
+
 @pytest.fixture
 def sets(tmp_path: Path) -> list[Path]:
     return [
@@ -144,6 +150,10 @@ def test_what_cannot_be_used(sets: list[Path], tmp_path: Path) -> None:
     assert f'{sets[0]}:5: {tmp_path / "a" / "3.wav"}: cannot be read as audio' in with_audio.stderr
     assert with_audio.stdout == f'{tmp_path / "out.csv"}: 23 utterances\n'
     assert len(texts(tmp_path / 'out.csv')) == 23
+    inside = tool(*sets, '--on_bad_sample=skip', '--output', tmp_path / 'out.sdb')
+    assert inside.returncode == 0
+    assert inside.stdout == f'{tmp_path / "out.sdb"}: 23 utterances\n'
+    assert 'cannot be read as audio' in inside.stderr
 
 
 @pytest.mark.parametrize(
