@@ -30,7 +30,7 @@ Samples = npt.NDArray[np.float32]
 
 
 @dataclass(frozen=True)
-class _Place:
+class Place:
     """Of an utterance: its set, and where it is in that."""
 
     set_number: int
@@ -79,18 +79,12 @@ def run_model(
     """
     failed = 0
 
-    def outputs() -> Iterator[tuple[_Place, np.ndarray]]:
+    def fail() -> None:
         nonlocal failed
-        features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
-        for place, samples in _read_ahead(_places(sets), features):
-            if isinstance(samples, DataError):
-                log.error(f'{place.sample.place}: {samples}')
-                failed += 1
-                advance()
-            else:
-                yield place, model.log_probabilities(samples)
+        failed += 1
+        advance()
 
-    for place, text in pool.decode_all(outputs()):
+    for place, text in pool.decode_all(model_outputs(model, sets, fail, channel)):
         sample = place.sample
         one = Transcription.of(sample.path, sample.transcript, text, float('nan'))
         results.add(place.set_number, place.position, one)
@@ -98,16 +92,32 @@ def run_model(
     return failed
 
 
-def _places(sets: Mapping[str, Sequence[Sample]]) -> Iterator[_Place]:
+def model_outputs(
+    model: Runtime, sets: Mapping[str, Sequence[Sample]], fail: Callable[[], None], channel: int = 0
+) -> Iterator[tuple[Place, np.ndarray]]:
+    """Log-probabilities `[frames, n_output]` of the utterances.
+
+    Those that cannot be read are named and left out; `fail` is called for each of them.
+    """
+    features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
+    for place, samples in _read_ahead(_places(sets), features):
+        if isinstance(samples, DataError):
+            log.error(f'{place.sample.place}: {samples}')
+            fail()
+        else:
+            yield place, model.log_probabilities(samples)
+
+
+def _places(sets: Mapping[str, Sequence[Sample]]) -> Iterator[Place]:
     for number, samples in enumerate(sets.values()):
         for position, sample in enumerate(samples):
-            yield _Place(number, position, sample)
+            yield Place(number, position, sample)
 
 
-def _read_ahead(places: Iterable[_Place], features: FeatureConfig) -> Iterator[tuple[_Place, Samples | DataError]]:
+def _read_ahead(places: Iterable[Place], features: FeatureConfig) -> Iterator[tuple[Place, Samples | DataError]]:
     """The samples of each, or why there are none, read by a thread while the model computes."""
     with ThreadPoolExecutor(1, 'reader') as reader:
-        waiting: deque[tuple[_Place, Future[Samples | DataError]]] = deque()
+        waiting: deque[tuple[Place, Future[Samples | DataError]]] = deque()
         for place in places:
             waiting.append((place, reader.submit(_read, place.sample, features)))
             if len(waiting) > READ_AHEAD:
