@@ -30,6 +30,7 @@ from deepspeech_training.audio.reading import read_audio  # noqa: E402
 from deepspeech_training.config import LM_ALPHA, LM_BETA  # noqa: E402
 from deepspeech_training.decoding import BeamSearchDecoder, Scorer, ScorerOptions, SearchOptions  # noqa: E402
 from deepspeech_training.errors import UserError  # noqa: E402
+from deepspeech_training.export.package import alphabet_file  # noqa: E402
 from deepspeech_training.runtimes import open_model  # noqa: E402
 from deepspeech_training.text.alphabet import Alphabet  # noqa: E402
 from deepspeech_training.text.metrics import Transcription, error_rates  # noqa: E402
@@ -38,15 +39,19 @@ REFERENCE = """
 import json, sys, time
 import ds_ctcdecoder, numpy
 question = json.load(sys.stdin)
-alphabet = ds_ctcdecoder.Alphabet(question['alphabet'])
+path = question['alphabet']
+alphabet = ds_ctcdecoder.Alphabet(path) if path else ds_ctcdecoder.UTF8Alphabet()
 scorer = None
 if question['scorer']:
     scorer = ds_ctcdecoder.Scorer(question['alpha'], question['beta'], question['scorer'], alphabet)
 utterances = numpy.load(question['probabilities'])
 rows = [utterances[name].tolist() for name in utterances.files]
 start = time.process_time()
-texts = [ds_ctcdecoder.ctc_beam_search_decoder(row, alphabet, question['width'], scorer=scorer)[0][1] for row in rows]
-print(json.dumps({'seconds': time.process_time() - start, 'texts': texts}))
+search = ds_ctcdecoder.swigwrapper.ctc_beam_search_decoder
+found = [search(row, alphabet, question['width'], 1.0, len(row[0]), scorer, {}, 1) for row in rows]
+seconds = time.process_time() - start
+texts = [super(type(alphabet), alphabet).Decode(each[0].tokens).decode('utf-8', 'replace') for each in found]
+print(json.dumps({'seconds': seconds, 'texts': texts}))
 """
 
 
@@ -67,7 +72,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument('--scorer_path', default='', help='a language model')
     parser.add_argument('--lm_alpha', type=float, default=LM_ALPHA)
     parser.add_argument('--lm_beta', type=float, default=LM_BETA)
-    parser.add_argument('--alphabet_config_path', default=str(ROOT / 'data' / 'alphabet.txt'))
+    parser.add_argument('--alphabet_config_path', default='', help='for checkpoints that DeepSpeech wrote')
     parser.add_argument('--limit', type=int, default=0, help='utterances; 0: all')
     parser.add_argument('--reference_python', default='', help='a Python that has ds_ctcdecoder; without: no reference')
     return parser.parse_args()
@@ -75,11 +80,10 @@ def parse_arguments() -> argparse.Namespace:
 
 def compare(args: argparse.Namespace) -> int:
     """Prints a line for each width."""
-    alphabet = Alphabet.from_file(args.alphabet_config_path)
+    alphabet, transcripts, outputs = run_model(args)
     scorer = None
     if args.scorer_path:
         scorer = Scorer(ScorerOptions(args.scorer_path, args.lm_alpha, args.lm_beta), alphabet)
-    transcripts, outputs = run_model(args)
     frames = sum(map(len, outputs))
     print(f'{len(outputs)} utterances, {frames} frames, {"with" if scorer else "without"} a language model')
     print(
@@ -92,7 +96,7 @@ def compare(args: argparse.Namespace) -> int:
         seconds = time.process_time() - start
         line = f'{width:6}{seconds:9.2f}{1000 * seconds / frames:10.3f}{100 * error_rate(transcripts, texts):8.1f}'
         if args.reference_python:
-            other = ask_reference(args, width, outputs)
+            other = ask_reference(args, alphabet, width, outputs)
             equal = sum(a == b for a, b in zip(texts, other['texts'], strict=True))
             rate = 100 * error_rate(transcripts, other['texts'])
             line += f'{other["seconds"]:13.2f}{other["seconds"] / seconds:8.1f}{rate:8.1f}{equal:8} of {len(texts)}'
@@ -100,8 +104,8 @@ def compare(args: argparse.Namespace) -> int:
     return 0
 
 
-def run_model(args: argparse.Namespace) -> tuple[list[str], list[np.ndarray]]:
-    """Transcripts and log-probabilities [frames, n_output] of the utterances."""
+def run_model(args: argparse.Namespace) -> tuple[Alphabet, list[str], list[np.ndarray]]:
+    """The model's alphabet; transcripts and log-probabilities [frames, n_output] of the utterances."""
     with open(args.csv, encoding='utf-8-sig', newline='') as file:
         rows = list(csv.DictReader(file))[: args.limit or None]
     with open_model(args.model, alphabet_path=args.alphabet_config_path) as model:
@@ -113,16 +117,17 @@ def run_model(args: argparse.Namespace) -> tuple[list[str], list[np.ndarray]]:
             )
             for row in rows
         ]
-    return [row['transcript'] for row in rows], outputs
+        return model.alphabet, [row['transcript'] for row in rows], outputs
 
 
-def ask_reference(args: argparse.Namespace, width: int, outputs: list[np.ndarray]) -> Any:
+def ask_reference(args: argparse.Namespace, alphabet: Alphabet, width: int, outputs: list[np.ndarray]) -> Any:
     with tempfile.TemporaryDirectory() as folder:
         path = f'{folder}/probabilities.npz'
         probabilities = [np.exp(output.astype(np.float64)) for output in outputs]
         np.savez(path, *probabilities)
+        Path(f'{folder}/alphabet.txt').write_text(alphabet_file(alphabet), encoding='utf-8')
         question = {
-            'alphabet': args.alphabet_config_path,
+            'alphabet': '' if alphabet.of_bytes else f'{folder}/alphabet.txt',
             'probabilities': path,
             'scorer': args.scorer_path,
             'alpha': args.lm_alpha,

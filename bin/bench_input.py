@@ -7,6 +7,9 @@ The stages run one after another in one thread, and their CPU time is shown, so 
 the whole pipeline with all its threads and nothing else to do: its CPU time, and what it delivers by the clock. Every
 figure is the median of as many repeats as `--epochs` says, after one more that is not counted.
 
+With `--formats` also reading, and the look at headers before a training, for the same utterances in one file format
+after the other. With `--peer_python PYTHON` the same files through PyTorch's DataLoader and torchaudio's MFCCs.
+
 With `--feature_cache FOLDER` also the pipeline with a feature cache, in a new folder inside of that one: the epoch that
 fills it, and those that read it. With `--augment` each augmentation by itself, in one thread, and the pipeline with all
 of them; what changes spectrograms or features also computes the features, in NumPy.
@@ -20,54 +23,31 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from deepspeech_training.audio.reading import audio_info, read_audio  # noqa: E402 - found through the line above
-from deepspeech_training.audio.reference import reference_mfccs  # noqa: E402
-from deepspeech_training.config import DataConfig, FeatureConfig  # noqa: E402
-from deepspeech_training.data.augmentation.augmenter import Augmenter, Moment  # noqa: E402
-from deepspeech_training.data.augmentation.moments import Moments  # noqa: E402
-from deepspeech_training.data.manifest import Sample, read_csv  # noqa: E402
-from deepspeech_training.errors import DataError, UserError  # noqa: E402
-from deepspeech_training.text.alphabet import Alphabet  # noqa: E402
+from input_bench.formats import time_formats
+from input_bench.peer import time_peer
+from input_bench.stage import HEADER, STAGE_SAMPLES, Runs, Stage, evenly, timed
+
+from deepspeech_training.audio.reading import audio_info, read_audio
+from deepspeech_training.audio.reference import reference_mfccs
+from deepspeech_training.config import DataConfig, FeatureConfig
+from deepspeech_training.data.augmentation.augmenter import Augmenter, Moment
+from deepspeech_training.data.augmentation.moments import Moments
+from deepspeech_training.data.manifest import Sample, read_csv
+from deepspeech_training.errors import DataError, UserError
+from deepspeech_training.text.alphabet import Alphabet
 
 if TYPE_CHECKING:
     from deepspeech_training.data.pipeline import InputPipeline
-
-STAGE_SAMPLES = 300
-"""At most so many utterances are timed stage by stage, evenly taken from all."""
-
-Runs = list[float]
-"""Seconds of each repeat, of the CPU where nothing else is said."""
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What one stage took for one utterance."""
-
-    name: str
-    seconds: float  # an utterance, of one core or by the clock
-    audio_seconds: float  # of an utterance, on average
-
-    def row(self) -> str:
-        if self.seconds <= 0:
-            return f'{self.name:<30}{0:>14.3f}{"-":>16}{"-":>18}'
-        utterances = 1 / self.seconds
-        return (
-            f'{self.name:<30}{1e3 * self.seconds:>14.3f}{utterances:>16,.0f}{utterances * self.audio_seconds:>18,.0f}'
-        )
-
-
-HEADER = f'{"":<30}{"ms/utterance":>14}{"utterances/s":>16}{"audio seconds/s":>18}'
 
 
 def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -84,6 +64,10 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         choices=['tensorflow', 'python_speech_features'],
         default='tensorflow',
         help='what computes the MFCCs (default %(default)s)',
+    )
+    parser.add_argument('--formats', action='store_true', help='measure reading of other file formats too')
+    parser.add_argument(
+        '--peer_python', metavar='PYTHON', help='measure PyTorch too, with a Python that has torchaudio'
     )
     parser.add_argument('--feature_cache', metavar='FOLDER', help='measure a feature cache too, in a new folder there')
     parser.add_argument('--augment', action='append', default=[], help='measure an augmentation; several times')
@@ -111,22 +95,6 @@ def read_samples(paths: Sequence[str], limit: int | None) -> list[Sample]:
     if not samples:
         raise DataError(f'{", ".join(paths)}: no utterances')
     return samples
-
-
-def evenly(samples: Sequence[Sample], limit: int) -> list[Sample]:
-    """At most `limit` of `samples`, from short to long like all of them."""
-    count = min(limit, len(samples))
-    return [samples[number * len(samples) // count] for number in range(count)]
-
-
-def timed(function: Callable[[], object], repeats: int) -> Runs:
-    function()
-    runs = []
-    for _ in range(repeats):
-        begin = time.process_time()
-        function()
-        runs.append(time.process_time() - begin)
-    return runs
 
 
 def time_stages(samples: Sequence[Sample], features: FeatureConfig, repeats: int) -> list[Stage]:
@@ -321,6 +289,21 @@ def measure(options: argparse.Namespace) -> None:
     print(Stage('calls, batches, copies', rest, audio_seconds).row())
     print(Stage('together, CPU time', cpu, audio_seconds).row())
     print(Stage('pipeline, by the clock', statistics.median(elapsed) / len(samples), audio_seconds).row())
+    if options.formats:
+        audio = [read_audio(sample.path, features) for sample in evenly(samples, STAGE_SAMPLES)]
+        for stage in time_formats(audio, features, options.epochs):
+            print(stage.row())
+    if options.peer_python:
+        paths = [os.path.abspath(sample.path) for sample in samples]
+        for stage in time_peer(
+            options.peer_python,
+            paths,
+            batch_size=options.batch_size,
+            sample_rate=features.sample_rate,
+            repeats=options.epochs,
+            audio_seconds=audio_seconds,
+        ):
+            print(stage.row())
     if options.augment:
         for stage in time_augmented(samples, alphabet, features, data, options):
             print(stage.row())

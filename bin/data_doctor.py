@@ -30,6 +30,7 @@ from deepspeech_training.doctor.settings import Settings
 from deepspeech_training.doctor.text_report import as_text
 from deepspeech_training.errors import DataError, FlagError, UserError
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.byte_alphabet import ByteAlphabet
 from deepspeech_training.workers import cores
 
 EXIT_PROBLEMS = 1
@@ -48,9 +49,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         log.error('Interrupted')
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # nobody reads the rest
-        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
-        return EXIT_PROBLEMS
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -62,8 +60,10 @@ def build_parser() -> argparse.ArgumentParser:
         'data_set', nargs='+', help='CSV files, JSON lines, tar files or sample databases; train, dev and test together'
     )
     add('--alphabet_config_path', default='', metavar='FILE', help="the model's alphabet; without, all characters are")
+    add('--bytes_output_mode', action='store_true', help='the model writes bytes of UTF-8')
     add('--unicode_normalization', choices=UNICODE_NORMALIZATIONS, default='NFC', help='as of DeepSpeech.py (NFC)')
     add('--audio_sample_rate', type=int, default=FeatureConfig.sample_rate, help="the model's, Hz (%(default)s)")
+    add('--audio_channel', type=int, default=0, help='of files with several, from 1; 0: their mean (%(default)s)')
     add('--feature_win_len', type=int, default=FeatureConfig.window_ms, help='milliseconds (%(default)s)')
     add('--feature_win_step', type=int, default=FeatureConfig.step_ms, help='milliseconds (%(default)s)')
     add('--json', default='', metavar='FILE', help='write everything as JSON')
@@ -89,11 +89,12 @@ def doctor(args: argparse.Namespace) -> int:
     """Looks at everything, and writes what was asked for; returns the exit status."""
     check(args)
     fixed = fixed_paths(args.fix, args.data_set)
-    for name, path in (('json', args.json), ('html', args.html), *(('fix', path) for path in fixed)):
+    outputs = [('json', args.json), ('html', args.html), *(('fix', path) for path in fixed)]
+    for name, path in outputs:
         check_output(name, path, args)
-    alphabet = None
-    if args.alphabet_config_path:
-        alphabet = Alphabet.from_file(args.alphabet_config_path, args.unicode_normalization)
+    if same := next((path for _, path in outputs if path and [each for _, each in outputs].count(path) > 1), None):
+        raise FlagError(f'{same}: two outputs would go there; name another file for one')
+    alphabet = alphabet_of(args)
     settings = Settings(
         features=FeatureConfig(args.audio_sample_rate, args.feature_win_len, args.feature_win_step),
         outlier=args.outlier,
@@ -101,14 +102,22 @@ def doctor(args: argparse.Namespace) -> int:
         silence_seconds=args.max_silence,
     )
     sets = read_sets(args.data_set, args.unicode_normalization)
-    examination = examine(sets, args.processes, not args.noshow_progressbar)
+    examination = examine(sets, args.processes, not args.noshow_progressbar, args.audio_channel)
     report = diagnose(examination, alphabet, settings)
-    print(as_text(report, args.shown), end='')
-    sys.stdout.flush()
+    show(as_text(report, args.shown))
     write('json', args.json, lambda: as_json(report))
     write('html', args.html, lambda: as_html(report, max(args.shown, 200)))
     fix(examination, fixed, strict=args.strict)
     return EXIT_PROBLEMS if report.count(ERROR) or (args.strict and report.count(WARNING)) else 0
+
+
+def alphabet_of(args: argparse.Namespace) -> Alphabet | None:
+    """The model's, where it is given. Raises `DataError`."""
+    if args.bytes_output_mode:
+        return ByteAlphabet(normalization=args.unicode_normalization)
+    if args.alphabet_config_path:
+        return Alphabet.from_file(args.alphabet_config_path, args.unicode_normalization)
+    return None
 
 
 def check(args: argparse.Namespace) -> None:
@@ -119,8 +128,11 @@ def check(args: argparse.Namespace) -> None:
     for name in ('outlier', 'max_seconds', 'max_silence'):
         if not getattr(args, name) > 0:  # not NaN either
             raise FlagError(f'--{name}={getattr(args, name)}: must be more than 0')
-    if args.shown < 0:
-        raise FlagError(f'--shown={args.shown}: must be 0 or more')
+    for name in ('shown', 'audio_channel'):
+        if getattr(args, name) < 0:
+            raise FlagError(f'--{name}={getattr(args, name)}: must be 0 or more')
+    if args.bytes_output_mode and args.alphabet_config_path:
+        raise FlagError('--alphabet_config_path and --bytes_output_mode: a model of bytes has no alphabet file')
     twice = next((path for path in args.data_set if args.data_set.count(path) > 1), None)
     if twice:
         raise FlagError(f'{twice}: is named twice')
@@ -151,6 +163,15 @@ def make_folder(folder: str) -> None:
         os.mkdir(folder)
     except OSError as error:
         raise FlagError(f'--fix={folder}: cannot be made: {error.strerror}') from error
+
+
+def show(text: str) -> None:
+    """Prints the report, whatever names files have; when nobody reads it, the other outputs are still written."""
+    try:
+        sys.stdout.buffer.write(text.encode(errors='backslashreplace'))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
 
 
 def write(name: str, path: str, render: Callable[[], str]) -> None:

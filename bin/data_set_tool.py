@@ -66,6 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
     add('--split_by', choices=WAYS, default='auto', help='auto: by speaker where all, and enough, are known')
     add('--audio_format', choices=list(FORMATS), help='convert the audio (wav, if there is another reason to)')
     add('--audio_rate', type=int, default=0, metavar='HZ', help='convert to this sample rate')
+    add('--audio_channel', type=int, default=0, metavar='N', help='pick one of several, from 1; 0: their mean')
     add('--augment', action='append', default=[], help='as of DeepSpeech.py; may be given several times')
     add('--copies', type=int, default=1, help='of each utterance, augmented differently (%(default)s)')
     add('--clock', type=float, default=0.0, help='moment of training, 0 to 1, for ranges (%(default)s)')
@@ -77,7 +78,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 def job_of(args: argparse.Namespace) -> Job:
     """What the arguments say. Raises `FlagError` for values that cannot be."""
-    for name, least in (('processes', 1), ('copies', 1), ('audio_rate', 0)):
+    for name, least in (('processes', 1), ('copies', 1), ('audio_rate', 0), ('audio_channel', 0)):
         if getattr(args, name) < least:
             raise FlagError(f'--{name}={getattr(args, name)}: must be at least {least}')
     if not 0 <= args.clock <= 1:
@@ -86,9 +87,10 @@ def job_of(args: argparse.Namespace) -> Job:
         raise FlagError(f'--copies={args.copies}: without --augment they would be alike')
     check_augmentations(args.augment)
     conversion = None
-    if args.augment or args.audio_format or args.audio_rate:
+    if args.augment or args.audio_format or args.audio_rate or args.audio_channel:
         conversion = Conversion(
             sample_rate=args.audio_rate,
+            channel=args.audio_channel,
             format=args.audio_format or Conversion.format,
             augment=tuple(args.augment),
             copies=args.copies,

@@ -144,14 +144,14 @@ def transcribe(
 
 
 def report(args: argparse.Namespace, results: Results, subject: Subject) -> None:
-    """Prints the results and writes the files."""
+    """Writes the files and prints the results."""
+    for name in OUTPUTS:
+        if path := getattr(args, name):
+            write_report(f'--{name}', f'.{name}', path, results, subject)
     for number in range(len(results.summaries)):
         print_report(results, number, args.report_count)
     if len(results.summaries) > 1:
         print_summary(results.overall())
-    for name in OUTPUTS:
-        if path := getattr(args, name):
-            write_report(f'--{name}', f'.{name}', path, results, subject)
 
 
 if __name__ == '__main__':

@@ -12,6 +12,7 @@ have the names in the first line of the table, or numbers from 1 where it has no
 
 from __future__ import annotations
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
@@ -82,16 +83,19 @@ def from_table(tree: Tree, args: Namespace) -> Iterator[Utterance]:
         'speaker': args.speaker_column,
         'split': args.split_column,
     }
-    for row, source in read_table(table, columns, delimiter):
-        audio = (args.audio_dir or table.parent) / row['audio']
-        name = Path(row['audio']).with_suffix('').as_posix()
-        yield Utterance(name, str(audio), row['transcript'], source, row['split'].strip(), row['speaker'].strip())
+    rows = list(read_table(table, columns, delimiter))
+    if not rows:
+        raise DataError(f'{table}: has no rows')
+    for row, source in rows:
+        audio = os.path.join(args.audio_dir or table.parent, row['audio']) if row['audio'] else ''
+        name = os.path.splitext(row['audio'])[0]
+        yield Utterance(name, audio, row['transcript'], source, row['split'].strip(), row['speaker'].strip())
 
 
 CORPUS = Corpus(
     name='folder of recordings',
     layout='audio files with text files of the same names beside them; or give --table',
-    source='where you keep it',
+    source='',
     read=utterances,
     add_arguments=add_arguments,
 )

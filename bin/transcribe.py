@@ -22,8 +22,13 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # its messages are not about
 
 from deepspeech_training import log
 from deepspeech_training.audio.segments import Splitting
-from deepspeech_training.config import LOAD_EVALUATE, DecodingConfig, FeatureConfig, parse_hot_words
 from deepspeech_training.errors import FlagError, UserError
+from deepspeech_training.tool_arguments import (
+    add_decoding_arguments,
+    add_model_arguments,
+    chosen_decoding,
+    chosen_features,
+)
 from deepspeech_training.transcription.crew import Alone, Crew
 from deepspeech_training.transcription.files import Recording, find_recordings
 from deepspeech_training.transcription.formats import FORMATS
@@ -67,20 +72,12 @@ def build_parser() -> argparse.ArgumentParser:
     add('--output', default='', help='file, or folder (existing, or with / at its end) for one file a recording')
     add('--processes', type=int, default=1, help='recordings and their segments are shared out among so many')
     add('--threads', type=int, default=0, help='of the model in each process; 0: all cores, shared out')
-    add('--beam_width', type=int, default=0, help="of the search; 1: the best path; 0: the model's")
-    add('--scorer_path', default='', help='language model: .scorer, KenLM binary or ARPA file')
-    add('--lm_alpha', type=float, help="its weight; default: the scorer's own")
-    add('--lm_beta', type=float, help="reward for each word; default: the scorer's own")
-    add('--hot_words', default='', help='words that are likelier, as word:boost,word:boost')
+    add_decoding_arguments(parser)
     add('--max_segment', type=float, default=20, help='seconds; longer recordings are cut at silences')
     add('--min_silence', type=float, default=0.5, help='seconds; what is quiet for less is no place to cut')
     add('--rate', type=int, default=0, help="of the samples on standard input, Hz; 0: the model's")
     add('--audio_channel', type=int, default=0, help='of recordings with several, counted from 1; 0: their mean')
-    add('--load_evaluate', choices=LOAD_EVALUATE, default='auto', help='which checkpoint of a folder')
-    add('--alphabet_config_path', default='', help='for checkpoints that DeepSpeech wrote')
-    add('--audio_sample_rate', type=int, default=FeatureConfig.sample_rate, help='for these, Hz')
-    add('--feature_win_len', type=int, default=FeatureConfig.window_ms, help='for these, milliseconds')
-    add('--feature_win_step', type=int, default=FeatureConfig.step_ms, help='for these, milliseconds')
+    add_model_arguments(parser)
     add('--noshow_progressbar', action='store_true', help='no progress bar')
     add('--log_level', type=int, choices=range(4), default=1, help='0 debug, 1 info, 2 warnings, 3 errors')
     return parser
@@ -88,22 +85,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 def check(args: argparse.Namespace) -> None:
     """Raises `FlagError` for values that cannot be."""
-    for name, least in (('processes', 1), ('threads', 0), ('beam_width', 0), ('rate', 0), ('audio_channel', 0)):
+    for name, least in (('processes', 1), ('threads', 0), ('rate', 0), ('audio_channel', 0)):
         if getattr(args, name) < least:
             raise FlagError(f'--{name}={getattr(args, name)}: must be at least {least}')
-    for name in ('audio_sample_rate', 'feature_win_len', 'feature_win_step'):
-        if getattr(args, name) < 1:
-            raise FlagError(f'--{name}={getattr(args, name)}: must be at least 1')
     for name in ('max_segment', 'min_silence'):
         if not 0.1 <= getattr(args, name) <= 86400:  # not NaN either
             raise FlagError(f'--{name}={getattr(args, name)}: must be from 0.1 to 86400 seconds')
-    for name in ('lm_alpha', 'lm_beta', 'hot_words'):
-        if getattr(args, name) not in (None, '') and not args.scorer_path:
-            raise FlagError(f'--{name}={getattr(args, name)}: is about a language model; give --scorer_path too')
-    try:
-        parse_hot_words(args.hot_words)
-    except ValueError as error:
-        raise FlagError(str(error)) from None
+    recognition(args)
     if PIPE in args.audio and args.audio != [PIPE]:
         raise FlagError('- is standard input, and cannot be transcribed together with files')
     if args.rate and args.audio != [PIPE]:
@@ -113,19 +101,13 @@ def check(args: argparse.Namespace) -> None:
 
 
 def recognition(args: argparse.Namespace) -> Recognition:
-    """What the arguments say about the model."""
+    """What the arguments say about the model. Raises `FlagError`."""
     return Recognition(
         model=args.model,
         threads=args.threads,
-        decoding=DecodingConfig(
-            beam_width=args.beam_width,
-            scorer_path=args.scorer_path,
-            lm_alpha=args.lm_alpha,
-            lm_beta=args.lm_beta,
-            hot_words=parse_hot_words(args.hot_words),
-        ),
+        decoding=chosen_decoding(args),
         alphabet_path=args.alphabet_config_path,
-        features=FeatureConfig(args.audio_sample_rate, args.feature_win_len, args.feature_win_step),
+        features=chosen_features(args),
         load=args.load_evaluate,
     )
 

@@ -24,9 +24,11 @@ MAY_DIFFER = frozenset(
     {
         'checkpoints.load_dir',
         'checkpoints.save_dir',
+        'checkpoints.copy_to',
         'checkpoints.checkpoint_secs',
         'checkpoints.max_to_keep',
         'data.alphabet_config_path',  # what is in it is compared
+        'data.auto_input_dataset',
         'data.train_files',  # so are the rows of all files
         'data.dev_files',
         'data.test_files',

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING
 
 from deepspeech_training import log
 from deepspeech_training.config import Config
-from deepspeech_training.errors import DataError, UserError
+from deepspeech_training.errors import DataError, ExportError, UserError
 from deepspeech_training.flags.building import build_config, without_effect
 from deepspeech_training.flags.help import help_text
 from deepspeech_training.flags.parsing import ParsedFlags, parse
 from deepspeech_training.launch import Launch, end_with_launcher, find_launch
+from deepspeech_training.mirrored import EXPORT_MANIFEST, export_mirror, told, with_local_folders
 from deepspeech_training.validation import check_launch, check_paths, validate
 
 if TYPE_CHECKING:
@@ -86,12 +87,42 @@ def _run(args: Sequence[str], launch: Launch) -> None:
     validate(config)
     check_launch(config, launch)
     _set_up_log(launch, config.report.log_level)
-    check_paths(config, launch)
-    if launch.is_chief:
-        _say_what_goes_where(parsed, config)
-    if launch.of_several:
-        end_with_launcher()
-    _work(config, launch)
+    with contextlib.ExitStack() as opened:
+        config = with_local_folders(config, launch, opened)
+        if config.data.auto_input_dataset:
+            config = _with_auto_input(config, parsed, launch)
+        check_paths(config, launch)
+        if launch.is_chief:
+            _say_what_goes_where(parsed, config)
+        if launch.of_several:
+            end_with_launcher()
+        _work(config, launch)
+
+
+def _with_auto_input(config: Config, parsed: ParsedFlags, launch: Launch) -> Config:
+    """The run on what --auto_input_dataset is split into. Each process of a job does that, and finds the same."""
+    from deepspeech_training.data.auto_input import split_input
+
+    data = config.data
+    found = split_input(
+        data.auto_input_dataset,
+        config.checkpoints.save_dir,
+        data.unicode_normalization,
+        with_alphabet=not data.bytes_output_mode and 'alphabet_config_path' not in parsed.given,
+        skip_bad=data.on_bad_sample == 'skip',
+        tell=launch.is_chief,
+    )
+    data = replace(
+        data,
+        auto_input_dataset='',
+        train_files=(found.train,),
+        dev_files=(found.dev,) if found.dev else (),
+        test_files=(found.test,) if found.test else (),
+        alphabet_config_path=found.alphabet or data.alphabet_config_path,
+    )
+    config = replace(config, data=data)
+    validate(config)
+    return config
 
 
 def _say_what_goes_where(parsed: ParsedFlags, config: Config) -> None:
@@ -180,12 +211,24 @@ def _use_model(config: Config, alphabet: Alphabet, decoder: Decoder | None) -> N
     if config.export.export_dir:
         from deepspeech_training.export.formats import export_model
 
-        for path in export_model(config, alphabet):
-            log.info(f'Exported {path}')
+        paths = export_model(config, alphabet)
+        if config.export.copy_to:
+            _copy_export(config)
+        for path in paths:
+            log.info(f'Exported {told(config, path)}')
     if config.one_shot_infer:
         from deepspeech_training.infer import one_shot_infer
 
         print(one_shot_infer(config, alphabet, decoder), flush=True)
+
+
+def _copy_export(config: Config) -> None:
+    """Uploads it, the list of its files last."""
+    export = config.export
+    try:
+        export_mirror(export.copy_to, export.export_dir).push(last=[EXPORT_MANIFEST])
+    except OSError as error:
+        raise ExportError(f'--export_dir={export.copy_to}: cannot be written: {error.strerror}') from error
 
 
 def _check_audio(config: Config) -> None:

@@ -81,6 +81,8 @@ class DataConfig:
     """Which samples are used, in which order, in which batches."""
 
     train_files: tuple[str, ...] = ()
+    auto_input_dataset: str = ''  # what to split into the files for training, dev and test
+    train_weights: tuple[float, ...] = ()  # of each train file; none: all are 1
     dev_files: tuple[str, ...] = ()
     test_files: tuple[str, ...] = ()
     metrics_files: tuple[str, ...] = ()
@@ -145,6 +147,7 @@ class CheckpointConfig:
 
     load_dir: str = ''
     save_dir: str = ''
+    copy_to: str = ''  # address of which `save_dir` is the local copy
     load_train: str = 'auto'  # one of LOAD_TRAIN
     load_evaluate: str = 'auto'  # one of LOAD_EVALUATE
     checkpoint_secs: int = 600
@@ -221,6 +224,7 @@ class ExportConfig:
     """The exported model and what its metadata say."""
 
     export_dir: str = ''
+    copy_to: str = ''  # address of which `export_dir` is the local copy
     remove_export: bool = False
     file_name: str = 'output_graph'
     tflite: bool = False  # without any format: a frozen graph

@@ -47,7 +47,7 @@ class DevTranscriber:
     def ready(self, parts: Sequence[SampleRange]) -> Iterator[None]:
         """Within it `parts` can be decoded; what waits at its end is not any more."""
         own = sum(part.count for part in parts) // self._strategy.world_size
-        with decoding_pool(self._decoding, self._alphabet, self._decoder, own) as self._pool:
+        with decoding_pool(self._decoding, self._alphabet, self._decoder, own, self._strategy.cores) as self._pool:
             yield
 
     def take(self, result: StepResult) -> None:

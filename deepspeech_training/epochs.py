@@ -163,7 +163,7 @@ class TrainingLoop:
 
     def _train_epoch(self, epoch: int, part: SampleRange) -> None:
         data, state = self._config.data, self._state
-        self._batches = epoch_batches(self._frames_of(part), data, epoch, self._config.random_seed)
+        self._batches = epoch_batches(self._frames_of(part), data, epoch, self._config.random_seed, part.turns)
         rest = self._batches.after(state.rows_done)
         totals = EpochTotals()
         label = f'Epoch {epoch} | Training'
@@ -171,7 +171,7 @@ class TrainingLoop:
         augment = None
         if data.augment:
             epochs, seed = self._config.schedule.epochs, self._config.random_seed
-            augment = moments_of(epoch, epochs, self._frames_of(part), data, seed, part.start)
+            augment = moments_of(epoch, epochs, self._frames_of(part), data, seed, part.start, part.turns)
         shard = self._passes.start(rest.rows + part.start, rest.sizes, training=True, first=first, augment=augment)
         with self._passes.progress(label, len(shard.rows)) as bar:
             pace = Pace(self._strategy.side_by_side)
@@ -203,7 +203,7 @@ class TrainingLoop:
         """Finds out whether the largest batch fits into memory. Raises `OutOfMemoryError` and `DataError`."""
         data, pipeline = self._config.data, self._graph.pipeline
         frames = self._frames_of(part)
-        batches = epoch_batches(frames, data, 0, self._config.random_seed)
+        batches = epoch_batches(frames, data, 0, self._config.random_seed, part.turns)
         rows = batches.largest(frames) + part.start
         if rows.size:
             probe(self._strategy, self._session, pipeline, self._graph.step, rows, size_flag=size_flag(data))

@@ -45,7 +45,7 @@ SENT_TOGETHER = 1000
 """Transcriptions that a process of a job tells the others at a time."""
 
 Found = tuple[int, Transcription]
-"""A transcription, and the position of its sample in the set."""
+"""A transcription, and the line of its sample in the set."""
 
 
 def evaluate(config: Config, data_sets: DataSets, alphabet: Alphabet, decoder: Decoder | None = None) -> list[Summary]:
@@ -86,7 +86,7 @@ def transcribe_sets(
     opened = decoder or decoder_for(config.decoding, alphabet)
     with (
         tf.Graph().as_default() as graph,
-        decoding_pool(config.decoding, alphabet, opened, len(samples) // strategy.world_size) as pool,
+        decoding_pool(config.decoding, alphabet, opened, len(samples) // strategy.world_size, strategy.cores) as pool,
     ):
         pipeline = make_pipeline(config, strategy, samples, alphabet)
         tower_fn = make_tower_fn(config, alphabet.size + 1, training=False, keep_logits=True)
@@ -138,9 +138,9 @@ class Tester:
         """Tests one set after the other, as they follow each other in the list of samples, and reports."""
         start = 0
         for number, (name, rows) in enumerate(sets.items()):
-            for position, transcription in self.run(name, start, len(rows)):
+            for line, transcription in self.run(name, start, len(rows)):
                 if self._strategy.is_chief:
-                    results.add(number, position, transcription)
+                    results.add(number, line, transcription)
             start += len(rows)
             if self._strategy.is_chief:
                 print_report(results, number, self._config.report.report_count)
@@ -157,7 +157,7 @@ class Tester:
                 for (index, loss), text in self._pool.decode_all(self._utterances()):
                     sample = self._samples[index]
                     bar.advance()
-                    yield index - start, Transcription.of(sample.path, sample.transcript, text, loss)
+                    yield sample.line, Transcription.of(sample.path, sample.transcript, text, loss)
 
             yield from own() if self._strategy.world_size == 1 else _exchanged(self._strategy, own())
 

@@ -14,7 +14,8 @@ import os
 import re
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from datetime import datetime
 from typing import Any, BinaryIO, NamedTuple
 
 ADDRESS = re.compile(r'^([a-zA-Z][a-zA-Z0-9+.-]+)://')
@@ -63,12 +64,17 @@ def status(path: str) -> Status:
     with translated(path):
         system, inside = file_system(path)
         info = system.info(inside)
-        if info['type'] == 'directory':
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        version = repr([info.get(key) for key in (*VERSION_KEYS, 'created')])
-        return Status(
-            info['size'] or 0, int.from_bytes(hashlib.blake2b(version.encode(), digest_size=7).digest(), 'big')
-        )
+    if info['type'] == 'directory':
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    return status_of(info)
+
+
+def status_of(info: Mapping[str, Any]) -> Status:
+    """From what fsspec says about a file."""
+    values = [info.get(key) for key in (*VERSION_KEYS, 'created')]
+    version = repr([value.timestamp() if isinstance(value, datetime) else value for value in values])
+    digest = hashlib.blake2b(version.encode(), digest_size=7).digest()
+    return Status(info['size'] or 0, int.from_bytes(digest, 'big'))
 
 
 def read(path: str, start: int = 0, size: int | None = None) -> bytes:

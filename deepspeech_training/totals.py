@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from deepspeech_training.data.turns import Turns
 from deepspeech_training.parallel.strategy import StepResult
 
 
@@ -20,6 +21,7 @@ class SampleRange:
     name: str
     start: int
     count: int
+    turns: Turns | None = None  # of training samples
 
     def order(self) -> np.ndarray:
         return np.arange(self.start, self.start + self.count, dtype=np.int32)

@@ -22,6 +22,7 @@ from deepspeech_training.data.batches import cut_batches
 from deepspeech_training.data.checks import DataSets
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.order import epoch_batches, frames_of
+from deepspeech_training.data.turns import Turns
 from deepspeech_training.decoding import Decoder, decoder_for
 from deepspeech_training.dev_transcripts import DevTranscriber
 from deepspeech_training.epochs import TrainingLoop
@@ -207,13 +208,13 @@ class _Training:
         self._alphabet = alphabet
         self._opened = opened
         self._data = digest(data_sets.train, config.data)
-        self._frames = frames_of(data_sets.train)
+        self._frames, self._turns = frames_of(data_sets.train), data_sets.turns
         self._augmenter = None
         if config.data.augment:
             self._augmenter = Augmenter(config.data.augment, config.features, config.random_seed)
         self._samples: list[Sample] = []
         self._ranges = Ranges(
-            self._add('train', data_sets.train),
+            replace(self._add('train', data_sets.train), turns=data_sets.turns),
             [self._add(name, rows) for name, rows in data_sets.dev.items()],
             [self._add(name, rows) for name, rows in data_sets.metrics.items()],
         )
@@ -235,7 +236,7 @@ class _Training:
         """Trains the epochs of `phase`, which is the first one without `before`; None when training is over then."""
         config, strategy = self._config, self._strategy
         with tf.Graph().as_default() as graph:
-            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._frames)
+            updates = config.schedule.epochs * updates_an_epoch(config, strategy, self._frames, self._turns)
             operations = build_graph(
                 config, strategy, self._samples, self._alphabet, updates, phase.frozen, self._augmenter
             )
@@ -280,7 +281,7 @@ class _Training:
         if phase.frozen and restored is None:
             raise CheckpointError(nothing_to_freeze(self._config))
         if self._strategy.is_chief:
-            tell_batches(self._frames, self._config.data)
+            tell_batches(self._frames, self._config, self._turns)
         if restored and not restored.is_source:
             self._writer.go_on_after(loop.step)
         loop.say_what_is_left()
@@ -321,13 +322,22 @@ def digest(samples: Sequence[Sample], data: DataConfig) -> str:
         hashed.update(
             f'{os.path.basename(sample.path)}\0{sample.size}\0{sample.transcript}\n'.encode('utf-8', 'surrogateescape')
         )
+    if any(weight != 1 for weight in data.train_weights):
+        hashed.update(f'weights {data.train_weights}'.encode())
     if data.bucket_batches or data.train_batch_frames:
         hashed.update(f'{data.bucket_batches} {data.train_batch_frames} {data.train_batch_size}'.encode())
     return hashed.hexdigest()[:16]
 
 
-def tell_batches(frames: np.ndarray, data: DataConfig) -> None:
-    """Says how batches of different sizes come out for samples with `frames` [count]."""
+def tell_batches(frames: np.ndarray, config: Config, turns: Turns | None) -> None:
+    """Says how many samples an epoch takes where they have weights, and how batches of different sizes come out.
+
+    `frames`: [count], of all training samples.
+    """
+    data = config.data
+    if turns is not None:
+        frames = frames[turns.of(0, config.random_seed)]
+        log.info(f'--train_weights: an epoch takes {len(frames)} samples')
     sizes = cut_batches(frames, data)
     if not (sizes.size and (data.bucket_batches or data.train_batch_frames)):
         return
@@ -340,8 +350,8 @@ def tell_batches(frames: np.ndarray, data: DataConfig) -> None:
         )
 
 
-def updates_an_epoch(config: Config, strategy: Strategy, frames: np.ndarray) -> int:
+def updates_an_epoch(config: Config, strategy: Strategy, frames: np.ndarray, turns: Turns | None = None) -> int:
     """How often the parameters change when samples with so many `frames` [count] are gone through once."""
-    batches = epoch_batches(frames, config.data, 0, config.random_seed)
+    batches = epoch_batches(frames, config.data, 0, config.random_seed, turns)
     steps = strategy.shard(batches.rows, batches.sizes, training=True).steps
     return -(-steps // config.parallel.accumulate_steps)

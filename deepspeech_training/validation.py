@@ -195,21 +195,25 @@ def _bad_combinations(config: Config) -> Iterator[str]:
     ):
         if is_set and data.train_batch_size == 1:
             yield f'{flag}: needs --train_batch_size too, above 1: the most utterances in a batch'
-    if not (data.train_files or data.test_files or config.export.export_dir or config.one_shot_infer):
+    if data.auto_input_dataset:
+        yield from _bad_auto_input(config)
+    elif not (data.train_files or data.test_files or config.export.export_dir or config.one_shot_infer):
         needs = ' (--dev_files and --metrics_files need --train_files)' if data.dev_files or data.metrics_files else ''
         yield (
             'nothing to do: give --train_files to train, --test_files to test, --export_dir to export a model or '
             f'--one_shot_infer to transcribe a file{needs}; --help shows all flags'
         )
-    if data.train_files and not data.dev_files:
+    if data.train_files and not data.dev_files and not data.auto_input_dataset:
         for flag, is_set in (
             ('early_stop', schedule.early_stop),
             ('reduce_lr_on_plateau', schedule.reduce_lr_on_plateau),
         ):
             if is_set:
                 yield f'--{flag}: needs the loss on --dev_files, and there are none'
-    if data.train_files and schedule.best_by == 'wer' and not (schedule.dev_wer_every and data.dev_files):
-        missing = 'of --dev_wer_every, which is 0' if data.dev_files else 'on --dev_files, and there are none'
+    dev = data.dev_files or data.auto_input_dataset
+    trains = data.train_files or data.auto_input_dataset
+    if trains and schedule.best_by == 'wer' and not (schedule.dev_wer_every and dev):
+        missing = 'of --dev_wer_every, which is 0' if dev else 'on --dev_files, and there are none'
         yield f'--best_by=wer: needs the word error rate {missing}'
     if schedule.early_stop and schedule.reduce_lr_on_plateau and schedule.plateau_epochs >= schedule.es_epochs:
         yield (
@@ -237,6 +241,21 @@ def _bad_report(config: Config) -> Iterator[str]:
     path = config.report.test_report_file
     if path and not path.lower().endswith(configs.REPORT_SUFFIXES):
         yield f'--test_report_file={path}: must end in {" or ".join(configs.REPORT_SUFFIXES)}, which chooses the format'
+
+
+def _bad_auto_input(config: Config) -> Iterator[str]:
+    """It names all files of the run."""
+    data = config.data
+    for flag, files in (
+        ('train_files', data.train_files),
+        ('dev_files', data.dev_files),
+        ('test_files', data.test_files),
+    ):
+        if files:
+            yield (
+                f'--auto_input_dataset={data.auto_input_dataset}: does not fit --{flag}={",".join(files)}: it is split '
+                'into these; leave out one of them'
+            )
 
 
 def _bad_scorer(config: Config) -> Iterator[str]:

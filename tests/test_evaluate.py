@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,11 +9,15 @@ import pytest
 import soundfile
 import tensorflow as tf
 
-from deepspeech_training.config import Config
+from deepspeech_training.config import Config, ReportConfig
+from deepspeech_training.data.checks import DataSets, check_data
+from deepspeech_training.evaluate import evaluate
 from deepspeech_training.infer import one_shot_infer
+from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.metrics import Transcription
+from tests.evaluation.page import Page
 from tests.helpers import run_training, transcriptions
-from tests.toy import toy_config, write_tones
+from tests.toy import toy_config, write_corpus, write_tones
 
 
 @pytest.fixture(scope='module')
@@ -24,16 +29,17 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Config:
     return config
 
 
-def transcribe(config: Config) -> list[Transcription]:
-    from deepspeech_training.data.checks import check_data
-    from deepspeech_training.text.alphabet import Alphabet
-
+def checked(config: Config) -> tuple[DataSets, Alphabet]:
     tf.compat.v1.disable_v2_behavior()
     config = replace(config, data=replace(config.data, train_files=()))
     alphabet = Alphabet.from_file(config.data.alphabet_config_path)
     folder = config.checkpoints.save_dir
     sets = check_data(config.data, config.features, alphabet, save_dir=folder, show_progressbar=False)
-    return transcriptions(config, sets, alphabet)
+    return sets, alphabet
+
+
+def transcribe(config: Config) -> list[Transcription]:
+    return transcriptions(config, *checked(config))
 
 
 def test_results_do_not_depend_on_batch_size_or_towers(
@@ -57,8 +63,6 @@ def test_results_do_not_depend_on_batch_size_or_towers(
 
 
 def test_one_shot_hears_what_testing_hears(trained: Config) -> None:
-    from deepspeech_training.text.alphabet import Alphabet
-
     alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
     for transcription in transcribe(trained)[:3]:
         assert (
@@ -70,7 +74,6 @@ def test_one_shot_resamples(trained: Config, tmp_path: Path) -> None:
     """The same speech at another rate gives nearly the same probabilities of characters, frame by frame."""
     from deepspeech_training.audio.reading import read_audio
     from deepspeech_training.infer import compute_logits
-    from deepspeech_training.text.alphabet import Alphabet
 
     tf.compat.v1.disable_v2_behavior()
     alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
@@ -88,8 +91,6 @@ def test_one_shot_resamples(trained: Config, tmp_path: Path) -> None:
 
 def test_the_channel_that_is_picked_is_what_is_heard(trained: Config, tmp_path: Path) -> None:
     """Noise on the left and the speech of the test set on the right, in testing and one-shot."""
-    from deepspeech_training.text.alphabet import Alphabet
-
     (original,) = trained.data.test_files
     for path in Path(original).parent.glob('test_*.wav'):
         speech, rate = soundfile.read(path)
@@ -108,3 +109,47 @@ def test_the_channel_that_is_picked_is_what_is_heard(trained: Config, tmp_path: 
     alphabet = Alphabet.from_file(trained.data.alphabet_config_path)
     one = replace(trained, one_shot_infer=picked[0].wav_filename, features=features)
     assert one_shot_infer(one, alphabet) == picked[0].res
+
+
+class Parrot:
+    """A decoder that always says the same."""
+
+    def decode(self, logits: np.ndarray) -> str:
+        return 'abc'
+
+    def close(self) -> None:
+        pytest.fail('who opened it closes it')
+
+
+def test_a_decoder_that_is_open_is_used(trained: Config) -> None:
+    data_sets, alphabet = checked(trained)
+    (summary,) = evaluate(trained, data_sets, alphabet, Parrot())
+    (rows,) = data_sets.test.values()
+    assert summary.wrong_utterances == sum(sample.transcript != 'abc' for sample in rows)
+    assert one_shot_infer(replace(trained, one_shot_infer=rows[0].path), alphabet, Parrot()) == 'abc'
+
+
+def test_several_sets_and_their_reports(trained: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = trained.data.test_files
+    other = write_corpus(tmp_path, 'other', ['ab', 'cab', 'bcc'])
+    report = ReportConfig(
+        show_progressbar=False,
+        report_count=1,
+        test_output_file=str(tmp_path / 'deepspeech.json'),
+        test_report_file=str(tmp_path / 'page.HTML'),
+    )
+    config = replace(trained, data=replace(trained.data, test_files=(path, other)), report=report)
+    summaries = evaluate(config, *checked(config))
+    out = capsys.readouterr().out
+    assert [summary.utterances for summary in summaries] == [7, 3]
+    assert [line.split(' - ')[0] for line in out.splitlines() if line.startswith('Test on')] == [
+        f'Test on {path}',
+        f'Test on {other}',
+        'Test on overall',
+    ]
+    assert ' - 10 utterances, ' in out
+    rows = json.loads((tmp_path / 'deepspeech.json').read_text())
+    page = Page((tmp_path / 'page.HTML').read_text(encoding='utf-8'))
+    assert [row.data['file'] for row in page.rows] == [row['wav_filename'] for row in rows]
+    assert [float(row.data['wer']) for row in page.rows] == [row['wer'] for row in rows]
+    assert all(len(row.audio()[0]) for row in page.rows)

@@ -81,11 +81,13 @@ def test_every_flag_reaches_config_or_says_why_not(monkeypatch: pytest.MonkeyPat
         elif flag.kind == 'enum':
             args = [f'--{flag.name}={next(choice for choice in flag.values if choice != flag.default)}']
         else:
-            args = [f'--{flag.name}={"x:1" if flag.name == "hot_words" else others[flag.kind]}']
+            own = {'hot_words': 'x:1', 'train_weights': 'x=2'}
+            args = [f'--{flag.name}={own.get(flag.name, others[flag.kind])}']
         if flag.tool:
             assert without_effect(parse(args)) == [f'--{flag.name} has no effect here: it is a flag of {flag.tool}']
         else:  # one flag becomes one value with the flag that it is for
-            others_set = ['--automatic_mixed_precision'] if flag.name == 'mixed_precision_type' else []
+            needed = {'mixed_precision_type': ['--automatic_mixed_precision'], 'train_weights': ['--train_files=x']}
+            others_set = needed.get(flag.name, [])
             assert build_config(parse([*others_set, *args])) != build_config(parse(others_set)), flag.name
 
 
@@ -112,7 +114,8 @@ def test_targets_name_each_attribute_of_config_once() -> None:
 
     targets = [flag.to for flag in FLAGS.values() if flag.to]
     folders = {'checkpoints.load_dir', 'checkpoints.save_dir', 'report.summary_dir'}
-    combined = {'model.dropout', 'model.compute_type', *folders}
+    combined = {'model.dropout', 'model.compute_type', 'data.train_weights', *folders}
+    combined |= {'checkpoints.copy_to', 'export.copy_to'}
     combined |= {'decoding.lm_alpha', 'decoding.lm_beta', 'decoding.hot_words', 'export.scorer'}
     assert len(targets) == len(set(targets))
     assert set(targets) | combined == attributes(Config(), '')

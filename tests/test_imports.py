@@ -25,7 +25,8 @@ LEVELS = (
     ('tool_arguments',),
     ('validation',),
     ('augment_specs',),
-    ('interrupts', 'workers'),
+    ('interrupts', 'workers', 'mirrored'),
+    ('mirror',),
     ('config', 'errors', 'log', 'launch', 'storage'),
 )
 """A room opens doors to the levels below it only, not to its neighbours."""
@@ -61,6 +62,8 @@ WITHOUT_TENSORFLOW = (
         'importing',
         'set_tool',
         'storage',
+        'mirror',
+        'mirrored',
         'workers',
     ),
 )

@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+import numpy as np
+import numpy.typing as npt
 import soundfile
 
 ReadAt = Callable[[int, int], bytes]
@@ -20,7 +22,7 @@ UNKNOWN_FRAMES = 2**62  # libsndfile says about 2^63 for a FLAC file without a l
 UNKNOWN_BYTES = 2**31 - 2**16  # programs that write to a pipe put about 2^31 or 2^32 into the header
 TOLERANCE = 0.1  # seconds; some programs count the header's bytes as audio
 
-BLOCK_FRAMES = 1 << 20  # read at a time: headers may promise more than there is memory
+BLOCK_SAMPLES = 1 << 26  # read at a time: headers may promise more than there is memory
 
 # Their headers do not tell whether the file goes on to its end, as others do.
 COMPRESSED_FORMATS = ('FLAC', 'OGG', 'MP3')
@@ -69,9 +71,21 @@ def frames_of_audio(file: soundfile.SoundFile) -> int:
     return file.frames if promised is None else min(promised, file.frames)
 
 
+def blocks(file: soundfile.SoundFile, frames: int) -> Iterator[npt.NDArray[np.float32]]:
+    """At most so many of the next frames, `[count, channels]`, at least one block. The last may be short."""
+    most = BLOCK_SAMPLES // file.channels
+    left = frames
+    while True:
+        block = file.read(min(left, most), dtype='float32', always_2d=True)
+        yield block
+        left -= len(block)
+        if not left or len(block) < most:
+            return
+
+
 def ending_problem(file: soundfile.SoundFile, read_at: ReadAt, size: int) -> str:
     """How a file of `size` bytes ends before its header says; '' where it does not. Moves the file's position."""
-    if file.format == 'OGG' and (problem := _ogg_problem(read_at, size)):
+    if file.format == 'OGG' and (problem := _ogg_problem(file.subtype, read_at, size)):
         return problem
     if file.format in COMPRESSED_FORMATS:
         return _last_sample_problem(file, read_at, size)
@@ -109,10 +123,10 @@ def _promised_frames(file: soundfile.SoundFile) -> int | None:
 
 
 def _last_sample_problem(file: soundfile.SoundFile, read_at: ReadAt, size: int) -> str:
-    if not file.frames or _has_last_sample(file):
+    if not file.frames or (_has_all(file) if file.format == 'MP3' else _has_last_sample(file)):
         return ''
     # Behind a large ID3 tag, libsndfile does not find its way in a FLAC file, but can read it.
-    if file.format == 'FLAC' and _count_frames(read_at(0, size)) == file.frames:
+    if file.format == 'FLAC' and _can_be_read(read_at(0, size)):
         return ''
     return (
         f'is cut off or damaged: its header promises {file.frames / file.samplerate:.2f} s of audio, whose end cannot '
@@ -124,23 +138,24 @@ def _has_last_sample(file: soundfile.SoundFile) -> bool:
     try:
         file.seek(file.frames - 1)
         return len(file.read(1)) == 1
-    except soundfile.LibsndfileError:
+    except (soundfile.LibsndfileError, ValueError):  # it went elsewhere
         return False
 
 
-def _count_frames(content: bytes) -> int:
-    """How many there are, whatever the header says; 0 where some cannot be read."""
-    total = 0
+def _has_all(file: soundfile.SoundFile) -> bool:
+    """Whether there is as much as the header says; to look for the end of an MP3 file makes its library complain."""
     try:
-        with soundfile.SoundFile(io.BytesIO(content)) as file:
-            while count := len(file.read(min(BLOCK_FRAMES, file.frames - total), dtype='float32')):
-                total += count
-    except soundfile.LibsndfileError:
-        return 0
-    return total
+        return file.frames - sum(map(len, blocks(file, file.frames))) <= TOLERANCE * file.samplerate
+    except (soundfile.LibsndfileError, ValueError):
+        return False
 
 
-def _ogg_problem(read_at: ReadAt, size: int) -> str:
+def _can_be_read(content: bytes) -> bool:
+    with soundfile.SoundFile(io.BytesIO(content)) as file:
+        return _has_all(file)
+
+
+def _ogg_problem(subtype: str, read_at: ReadAt, size: int) -> str:
     """Whether the last page says that it is one, and belongs to the first: libsndfile reads the first stream only."""
     start = max(size - OGG_MOST_OF_PAGE, 0)
     tail = read_at(start, size - start)
@@ -149,6 +164,9 @@ def _ogg_problem(read_at: ReadAt, size: int) -> str:
     is_whole = lengths and len(last) >= OGG_HEADER_SIZE + len(lengths) + sum(lengths)
     if not (is_whole and last[OGG_FLAGS] & OGG_END_OF_STREAM):
         return 'is cut off: its last page is not marked as the end. Copy or convert it again'
+    behind = len(last) - OGG_HEADER_SIZE - len(lengths) - sum(lengths)
+    if behind and subtype == 'OPUS':  # then libsndfile reads the file or does not, by turns
+        return f'has {behind} bytes behind its end, which hide where that is. Convert it again'
     first = read_at(0, OGG_HEADER_SIZE)
     if first[OGG_SERIAL : OGG_SERIAL + 4] != last[OGG_SERIAL : OGG_SERIAL + 4]:
         return 'has several recordings one after another. Convert it to one'

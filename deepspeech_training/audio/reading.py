@@ -13,7 +13,7 @@ import numpy.typing as npt
 import soundfile
 import soxr
 
-from deepspeech_training.audio.containers import BLOCK_FRAMES, ReadAt, ending_problem, frames_of_audio, header_problem
+from deepspeech_training.audio.containers import ReadAt, blocks, ending_problem, frames_of_audio, header_problem
 from deepspeech_training.config import FeatureConfig
 from deepspeech_training.errors import DataError
 
@@ -58,6 +58,26 @@ def audio_info(path: str, content: bytes | None = None) -> AudioInfo:
         return info
 
 
+@dataclass(frozen=True)
+class Channels:
+    """What is in an audio file, before anything is made of it."""
+
+    samples: npt.NDArray[np.float32]  # [samples, channels], full scale 1
+    sample_rate: int  # Hz
+    format: str  # as libsndfile names it: 'WAV', 'FLAC', ...
+    subtype: str  # how samples are kept: 'PCM_16', 'ULAW', ...
+
+
+def read_channels(path: str, content: bytes | None = None) -> Channels:
+    """All channels of an audio file, as `read_audio` reads them. Raises `DataError` where that does."""
+    with _open(path, content) as opened:
+        file = opened.file
+        samples = _read_all(file)
+        if file.subtype in FLOAT_SUBTYPES and (problem := _float_problem(samples)):
+            raise DataError(f'{path}: {problem}')
+        return Channels(samples, file.samplerate, file.format, file.subtype)
+
+
 def read_audio(
     path: str, features: FeatureConfig, buffer_size: int = READ_BUFFER, content: bytes | None = None
 ) -> npt.NDArray[np.float32]:
@@ -100,13 +120,8 @@ def read_audio(
 
 def _read_all(file: soundfile.SoundFile) -> npt.NDArray[np.float32]:
     """float32 `[samples, channels]`: as many as the header promises and the file has."""
-    blocks: list[npt.NDArray[np.float32]] = []
-    left = frames_of_audio(file)
-    while left or not blocks:
-        count = min(left, BLOCK_FRAMES)
-        blocks.append(file.read(count, dtype='float32', always_2d=True))
-        left = left - count if len(blocks[-1]) == count else 0
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+    parts = list(blocks(file, frames_of_audio(file)))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _float_problem(samples: npt.NDArray[np.float32]) -> str:
@@ -169,9 +184,9 @@ def _open(path: str, content: bytes | None, buffer_size: int = 0) -> Iterator[_O
             yield opened
     except OSError as error:
         raise DataError(f'{path}: cannot be read: {error.strerror}') from error
-    except soundfile.LibsndfileError as error:
-        reason = error.error_string.rstrip('.')
-        if reason.startswith(ERROR_WITHOUT_MEANING):
+    except (soundfile.LibsndfileError, ValueError) as error:  # ValueError: of places before the start of a file
+        reason = getattr(error, 'error_string', '').rstrip('.')
+        if not reason or reason.startswith(ERROR_WITHOUT_MEANING):
             reason = 'it is damaged or cut off'
         raise DataError(f'{path}: cannot be read as audio: {reason}') from error
 

@@ -35,6 +35,7 @@ from deepspeech_training.checkpoints.variables import GraphVariables
 from deepspeech_training.checkpoints.writer import BackgroundWriter
 from deepspeech_training.config import CheckpointConfig
 from deepspeech_training.errors import CheckpointError
+from deepspeech_training.mirrored import STATE_FILES, checkpoint_mirror
 
 EVALUATION_ORDER: dict[str, tuple[Kind, ...]] = {'auto': (BEST, LAST), 'last': (LAST,), 'best': (BEST,)}
 TRAINING_ORDER: dict[str, tuple[Kind, ...]] = {'auto': (LAST, BEST), 'last': (LAST,), 'best': (BEST,), 'init': ()}
@@ -258,9 +259,19 @@ class CheckpointStore:
                 folder, kind, state.step, lambda prefix: write_tensors(prefix, values), document, max_to_keep
             )
             log.debug(f'Wrote checkpoint {found.path}')
+            if self._config.copy_to:
+                self._copy()
 
         self._writer.submit(write)
         return os.path.join(folder, f'{kind.prefix}-{state.step}')
+
+    def _copy(self) -> None:
+        """Uploads what is new, state files last. Raises `CheckpointError`."""
+        address = self._config.copy_to
+        try:
+            checkpoint_mirror(address, self._config.save_dir).push(last=STATE_FILES)
+        except OSError as error:
+            raise CheckpointError(f'cannot write checkpoint to {address}: {error.strerror}') from error
 
 
 def _first_whole(candidates: Iterable[Found]) -> Found | None:

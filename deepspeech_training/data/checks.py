@@ -6,15 +6,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
+import numpy as np
+
 from deepspeech_training import log
 from deepspeech_training.audio.reading import resampled_length, wrong_channel, wrong_rate
 from deepspeech_training.config import DataConfig, FeatureConfig
 from deepspeech_training.data.findings import Findings, tell_skipped
 from deepspeech_training.data.formats import read_data_set
 from deepspeech_training.data.manifest import Sample
-from deepspeech_training.data.order import sort_samples
+from deepspeech_training.data.order import sort_samples, sorted_places
 from deepspeech_training.data.probing import look_at_audio
 from deepspeech_training.data.remembered import AudioFacts, memory_folder, one_at_a_time
+from deepspeech_training.data.turns import Turns, places_of
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import Alphabet
 
@@ -27,6 +30,7 @@ class DataSets:
     dev: dict[str, list[Sample]]  # by CSV file, in the order of the flag
     test: dict[str, list[Sample]]
     metrics: dict[str, list[Sample]]
+    turns: Turns | None = None  # which of `train` an epoch takes, where files have weights; None for all
 
 
 def check_data(
@@ -62,13 +66,25 @@ def check_data(
     def each(paths: Sequence[str], reverse: bool, limit: int) -> dict[str, list[Sample]]:
         return {path: sort_samples(usable[path], reverse, limit) for path in paths}
 
-    train = [sample for path in data.train_files for sample in usable[path]]
+    train, turns = _training_samples(data, usable)
     return DataSets(
-        train=sort_samples(train, data.reverse_train, data.limit_train, by_frames=data.bucket_batches),
+        train=train,
         dev=each(data.dev_files, data.reverse_dev, data.limit_dev),
         test=each(data.test_files, data.reverse_test, data.limit_test),
         metrics=each(data.metrics_files, data.reverse_dev, data.limit_dev),  # as DeepSpeech does
+        turns=turns,
     )
+
+
+def _training_samples(data: DataConfig, usable: Mapping[str, Sequence[Sample]]) -> tuple[list[Sample], Turns | None]:
+    """Sorted, limited, and then as often as their files' weights say."""
+    samples = [sample for path in data.train_files for sample in usable[path]]
+    places = sorted_places(samples, data.reverse_train, data.limit_train, by_frames=data.bucket_batches)
+    if all(weight == 1 for weight in data.train_weights):
+        return [samples[place] for place in places], None
+    sets = np.repeat(np.arange(len(data.train_files)), [len(usable[path]) for path in data.train_files])
+    rows, turns = places_of(data.train_weights, sets[places])
+    return [samples[places[row]] for row in rows], turns
 
 
 def feature_frames(facts: AudioFacts, features: FeatureConfig) -> int:

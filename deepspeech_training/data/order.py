@@ -10,6 +10,7 @@ import numpy.typing as npt
 from deepspeech_training.config import DataConfig
 from deepspeech_training.data.batches import EpochBatches, cut_batches, equal_sizes
 from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.turns import Turns
 
 
 def sort_samples(samples: Sequence[Sample], reverse: bool, limit: int, *, by_frames: bool = False) -> list[Sample]:
@@ -19,7 +20,13 @@ def sort_samples(samples: Sequence[Sample], reverse: bool, limit: int, *, by_fra
     from the start. With `by_frames` the number of feature frames counts, which file sizes do not tell of compressed
     audio.
     """
-    ordered = sorted(samples, key=lambda sample: sample.frames if by_frames else sample.size, reverse=reverse)
+    return [samples[place] for place in sorted_places(samples, reverse, limit, by_frames=by_frames)]
+
+
+def sorted_places(samples: Sequence[Sample], reverse: bool, limit: int, *, by_frames: bool = False) -> list[int]:
+    """The places in `samples` of what `sort_samples` gives."""
+    sizes = [sample.frames if by_frames else sample.size for sample in samples]
+    ordered = sorted(range(len(samples)), key=sizes.__getitem__, reverse=reverse)
     return ordered[:limit] if limit else ordered
 
 
@@ -28,8 +35,22 @@ def frames_of(samples: Sequence[Sample]) -> npt.NDArray[np.int64]:
     return np.array([sample.frames for sample in samples], np.int64)
 
 
-def epoch_batches(frames: npt.NDArray[np.int64], data: DataConfig, epoch: int, seed: int) -> EpochBatches:
+def epoch_batches(
+    frames: npt.NDArray[np.int64], data: DataConfig, epoch: int, seed: int, turns: Turns | None = None
+) -> EpochBatches:
     """The batches of epoch `epoch` (from 0) of samples with `frames` `[count]` feature frames, by position.
+
+    With `turns`, of those whose turn it is: as if there were no others.
+    """
+    if turns is None or not turns.shares:
+        return _batches_of_all(frames, data, epoch, seed)
+    positions = turns.of(epoch, seed)
+    batches = _batches_of_all(frames[positions], data, epoch, seed)
+    return EpochBatches(positions[batches.rows], batches.sizes)
+
+
+def _batches_of_all(frames: npt.NDArray[np.int64], data: DataConfig, epoch: int, seed: int) -> EpochBatches:
+    """Those of an epoch that takes all samples.
 
     Every epoch has the same number of batches. Those of `data.bucket_batches` and `data.train_batch_frames` are cut
     once, and shuffled as `epoch_order` does; samples of buckets that have equally many frames change places then, so

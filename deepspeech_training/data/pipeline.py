@@ -9,7 +9,6 @@ neither the graph nor a session grows with the data set.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, NoReturn
 
@@ -26,6 +25,7 @@ from deepspeech_training.data.feature_cache import FeatureCache, feature_setting
 from deepspeech_training.data.loading import NOT_AUGMENTED, LoadedSample, SampleLoader
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.workers import cores
 
 INPUT_DEVICE = '/cpu:0'
 
@@ -108,7 +108,7 @@ class InputPipeline:
         return cache
 
     def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
-        threads = max(4, _cores())  # a few more than cores where these are few: reading also waits for disks
+        threads = max(4, cores())  # a few more than cores where these are few: reading also waits for disks
         epochs = tf.broadcast_to(self._epoch, tf.shape(self._order))
         rows = tf.data.Dataset.from_tensor_slices((self._order, self._keys, epochs, self._clocks))
         rows = rows.map(self._load_rows, num_parallel_calls=threads, deterministic=True)
@@ -251,11 +251,6 @@ class InputPipeline:
         if failure is None:
             raise error
         raise failure from failure.__cause__
-
-
-def _cores() -> int:
-    """How many CPU cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 @tf.autograph.experimental.do_not_convert

@@ -7,7 +7,6 @@ from deepspeech_training.decoding.decoders import (
     GreedyDecoder,
     Hypothesis,
     decoder_for,
-    decoder_threads,
     make_decoder,
 )
 from deepspeech_training.decoding.scorer import Scorer, ScorerOptions
@@ -21,6 +20,5 @@ __all__ = [
     'ScorerOptions',
     'SearchOptions',
     'decoder_for',
-    'decoder_threads',
     'make_decoder',
 ]

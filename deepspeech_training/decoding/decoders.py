@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -89,8 +88,3 @@ class BeamSearchDecoder:
 
     def close(self) -> None:
         """There is nothing to free."""
-
-
-def decoder_threads() -> int:
-    """How many utterances are decoded at a time: one on each core this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1

@@ -21,9 +21,10 @@ from typing import TypeVar
 import numpy as np
 
 from deepspeech_training.config import DecodingConfig
-from deepspeech_training.decoding.decoders import Decoder, decoder_for, decoder_threads
+from deepspeech_training.decoding.decoders import Decoder, decoder_for
 from deepspeech_training.errors import UserError
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.workers import cores
 
 Key = TypeVar('Key')
 
@@ -89,7 +90,7 @@ def decoding_pool(
     `processes`: 0: one on each core.
     """
     greedy = decoding.beam_width == 1 and not decoding.scorer_path
-    count = processes or decoder_threads()
+    count = processes or cores()
     if greedy or count == 1 or utterances < WORTH_PROCESSES:
         return DecodingPool([decoder], closing=False)
     return DecodingPool([ProcessDecoder(decoding, alphabet) for _ in range(min(count, utterances))], closing=True)
@@ -135,7 +136,7 @@ def _first(waiting: deque[tuple[Key, Future[str]]]) -> tuple[Key, str]:
 def _work(decoding: DecodingConfig, alphabet: Alphabet, connection: Connection) -> None:
     """What the process does: answers each output of the model, until the pipe is closed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
-    with contextlib.suppress(EOFError, BrokenPipeError):
+    with contextlib.suppress(EOFError, OSError):  # that one has ended
         try:
             decoder = decoder_for(decoding, alphabet)
         except UserError as error:

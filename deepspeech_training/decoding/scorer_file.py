@@ -69,10 +69,8 @@ class Automaton:
                         raise ValueError('its lexicon has more than the bytes of characters')
                     ways.append((int(self.targets[arc]), entry))
                     continue
-                try:
-                    bytes(label + 1 for label in entry).decode()
-                except ValueError:
-                    raise ValueError('its lexicon has bytes that are no character of UTF-8') from None
+                if not _is_character(entry):
+                    raise ValueError('its lexicon has bytes that are no character of UTF-8')
                 yield entry
 
 
@@ -89,6 +87,14 @@ class ScorerFile:
     alpha: float | None = None
     beta: float | None = None
     for_bytes: bool = False
+
+
+def _is_character(labels: tuple[int, ...]) -> bool:
+    """Whether they are the bytes of one character."""
+    try:
+        return len(bytes(label + 1 for label in labels).decode()) == 1
+    except ValueError:
+        return False
 
 
 def read_scorer_file(path: str) -> ScorerFile:

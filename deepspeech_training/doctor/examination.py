@@ -105,8 +105,11 @@ def _read_set(path: str, form: str) -> DataSet:
     return DataSet(path, samples, problems, np.zeros(len(samples), MEASURED), other_form)
 
 
-def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Examination:
-    """Listens to all recordings of `sets`; rows and audio that cannot be read are the first findings."""
+def examine(sets: list[DataSet], processes: int, show_progressbar: bool, channel: int = 0) -> Examination:
+    """Listens to all recordings of `sets`; rows and audio that cannot be read are the first findings.
+
+    `channel`: the one that a training picks, counted from 1; 0: the mean of all.
+    """
     examination = Examination(sets)
     formats: dict[str, int] = {}
     for number, each in enumerate(sets):
@@ -115,7 +118,7 @@ def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Exam
     total = sum(len(each.samples) for each in sets)
     processes = min(processes, -(-total // ROWS_A_TASK))
     rows = ((number, row) for number, each in enumerate(sets) for row in range(len(each.samples)))
-    heard = chain.from_iterable(share_out(listen_to_all, _tasks(sets), processes, _listen_to_each))
+    heard = chain.from_iterable(share_out(Listener(channel), _tasks(sets), processes, Listener(channel).to_each))
     with log.progress('Listening', total, show_progressbar) as bar:
         for (number, row), result in zip(rows, heard, strict=True):
             if isinstance(result, str):
@@ -128,37 +131,41 @@ def examine(sets: list[DataSet], processes: int, show_progressbar: bool) -> Exam
     return examination
 
 
-def listen_to_all(samples: Sequence[Sample]) -> list[Recording | str]:
-    """What each recording is like, or what is wrong with it."""
-    return [_listen_to(sample) for sample in samples]
+@dataclass(frozen=True)
+class Listener:
+    """What the processes do."""
 
+    channel: int
 
-def _listen_to_each(samples: Sequence[Sample], how: str) -> list[Recording | str]:
-    """After a process died on `samples`: each has another one, so that only what is to blame is lost."""
-    if len(samples) == 1:
-        return [f'cannot be decoded: {how}']
-    results = share_out(listen_to_all, ([sample] for sample in samples), 2, _listen_to_each)
-    return list(chain.from_iterable(results))
+    def __call__(self, samples: Sequence[Sample]) -> list[Recording | str]:
+        """What each recording is like, or what is wrong with it."""
+        return [self._listen_to(sample) for sample in samples]
 
+    def to_each(self, samples: Sequence[Sample], how: str) -> list[Recording | str]:
+        """After a process died on `samples`: each gets another one, so that only what is to blame is lost."""
+        if len(samples) == 1:
+            return [f'cannot be decoded: {how}']
+        results = share_out(self, ([sample] for sample in samples), 2, self.to_each)
+        return list(chain.from_iterable(results))
 
-def _listen_to(sample: Sample) -> Recording | str:
-    try:
-        if sample.source is not None:
-            return listen(sample.path, load_source(sample.path, sample.source))
-        status = os.stat(sample.path)
-        if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
-            return 'is not a file'
-        with open(sample.path, 'rb') as file:
-            content = file.read()
-        return listen(sample.path, content)
-    except FileNotFoundError:
-        return 'the audio file does not exist'
-    except OSError as error:
-        return f'cannot be read: {error.strerror}'
-    except MemoryError:
-        return 'does not fit into memory'
-    except DataError as error:
-        return str(error).removeprefix(f'{sample.path}: ')
+    def _listen_to(self, sample: Sample) -> Recording | str:
+        try:
+            if sample.source is not None:
+                return listen(sample.path, load_source(sample.path, sample.source), self.channel)
+            status = os.stat(sample.path)
+            if not stat.S_ISREG(status.st_mode):  # opening a pipe would wait for ever
+                return 'is not a file'
+            with open(sample.path, 'rb') as file:
+                content = file.read()
+            return listen(sample.path, content, self.channel)
+        except FileNotFoundError:
+            return 'the audio file does not exist'
+        except OSError as error:
+            return f'cannot be read: {error.strerror}'
+        except MemoryError:
+            return 'does not fit into memory'
+        except DataError as error:
+            return str(error).removeprefix(f'{sample.path}: ')
 
 
 def _tasks(sets: Sequence[DataSet]) -> Iterator[list[Sample]]:

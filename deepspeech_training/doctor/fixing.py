@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import os
@@ -55,7 +56,7 @@ def fixed_paths(targets: Sequence[str], inputs: Sequence[str]) -> list[str]:
     for path in paths:
         if not path.lower().endswith(LIST_SUFFIXES):
             raise FlagError(f'--fix={path}: its suffix names no format; those are {", ".join(LIST_SUFFIXES)}')
-        if os.path.realpath(path) in known:
+        if known & {os.path.realpath(path), os.path.realpath(list_path_of(path))}:
             raise FlagError(f'--fix={path}: would replace an input; name another file')
         if paths.count(path) > 1:
             raise FlagError(f'--fix={path}: two data sets would go there; give --fix once for each')
@@ -92,11 +93,19 @@ def write_fixed(examination: Examination, number: int, path: str, *, strict: boo
         _write(path, table)
     else:
         write_data_set(path, list(kept.values()))
-    list_path = f'{os.path.splitext(path)[0]}{DROPPED_SUFFIX}' if reasons else ''
+    list_path = list_path_of(path)
     if reasons:
         _write(list_path, _dropped_list(reasons))
+    else:
+        with contextlib.suppress(OSError):  # that of an earlier run
+            os.unlink(list_path)
     mended = sum(tidy(sample.transcript) != sample.transcript for sample in each.samples if sample.line in kept)
-    return Fixed(path, len(kept), len(dropped), mended, list_path)
+    return Fixed(path, len(kept), len(dropped), mended, list_path if reasons else '')
+
+
+def list_path_of(path: str) -> str:
+    """Where is told what was not written into `path`."""
+    return f'{os.path.splitext(path)[0]}{DROPPED_SUFFIX}'
 
 
 def _is_local_csv(path: str) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import io
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-import soundfile
 
-from deepspeech_training.audio.reading import audio_info
+from deepspeech_training.audio.reading import audio_info, read_channels, wrong_channel
 from deepspeech_training.errors import DataError
 
 FULL_SCALE = {'PCM_U8': 127 / 128, 'PCM_S8': 127 / 128, 'ULAW': 32124 / 32768, 'ALAW': 32256 / 32768}
@@ -31,40 +29,38 @@ class Recording(NamedTuple):
     sample_rate: int  # Hz
     channels: int
     format: str  # as libsndfile names it: 'WAV PCM_16'
-    peak: float  # of the mean of all channels, as are the following
+    peak: float  # of what a training hears, as are the following
     level: float  # root mean square of what is no silence
     offset: float  # mean
     active: float  # share of the time that is no silence
     leading: float  # seconds of silence before
     trailing: float  # and behind
-    clipped: float  # share of samples in runs at full scale
+    clipped: float  # share of samples of all channels in runs at full scale
     clipped_run: int  # samples of the longest
     digest: int  # of sample rate and samples: 64 bits
 
 
-def listen(path: str, content: bytes) -> Recording:
+def listen(path: str, content: bytes, channel: int = 0) -> Recording:
     """Measures the audio file `path`, whose bytes are `content`.
+
+    `channel`: the one that a training picks, counted from 1; 0: the mean of all.
 
     Raises `DataError` for what a training could not read either.
     """
-    audio_info(path, content)  # the judgement of a training
-    try:
-        with soundfile.SoundFile(io.BytesIO(content)) as file:
-            rate, name, subtype = file.samplerate, f'{file.format} {file.subtype}', file.subtype
-            samples = file.read(dtype='float32', always_2d=True)
-    except soundfile.LibsndfileError as error:
-        raise DataError(f'{path}: cannot be read as audio: {error.error_string.rstrip(".")}') from error
-    if not np.isfinite(samples).all():
-        raise DataError(f'{path}: has samples that are not finite (NaN or infinity)')
-    mono = samples[:, 0] if samples.shape[1] == 1 else samples.mean(axis=1, dtype=np.float32)
-    clipped, longest = clipping(samples, FULL_SCALE.get(subtype, FULL_SCALE_OF_OTHERS))
+    audio_info(path, content)  # whether it is whole
+    read = read_channels(path, content)
+    samples, rate = read.samples, read.sample_rate
+    if channel > samples.shape[1]:
+        raise DataError(f'{path}: {wrong_channel(samples.shape[1], channel)}')
+    mono = samples[:, channel - 1] if channel else samples.mean(axis=1, dtype=np.float32)
+    clipped, longest = clipping(samples, FULL_SCALE.get(read.subtype, FULL_SCALE_OF_OTHERS))
     active, leading, trailing, level = activity(mono, rate)
     return Recording(
         size=len(content),
         frames=len(samples),
         sample_rate=rate,
         channels=samples.shape[1],
-        format=name,
+        format=f'{read.format} {read.subtype}',
         peak=float(np.abs(mono).max(initial=0)),
         level=level,
         offset=float(mono.mean(dtype=np.float64)) if len(mono) else 0.0,

@@ -9,7 +9,7 @@ from deepspeech_training.doctor.report import Histogram
 
 WIDTH, HEIGHT = 300, 150  # of the bars
 LEFT, TOP, BELOW = 44, 8, 34  # what stands around them
-TICKS = 4
+TICKS = 5  # at most, but for one
 
 
 def as_svg(one: Histogram, name: str) -> str:

@@ -12,6 +12,8 @@ from deepspeech_training.doctor.examination import Examination
 from deepspeech_training.doctor.settings import Settings
 from deepspeech_training.doctor.texts import tidy
 
+SHOWN = 5  # speakers in a message
+
 Place = tuple[int, int]
 """The number of a set, and a row of it."""
 
@@ -71,7 +73,7 @@ def _groups_of_same_audio(examination: Examination, settings: Settings) -> Itera
 
 
 def find_same_texts(examination: Examination) -> None:
-    """Adds, for each two sets, how many transcripts of the second are in the first, too."""
+    """Adds, for each two sets, how much of the second's transcripts is in the first, too."""
     texts = [
         Counter(tidy(sample.transcript) for sample in each.samples if sample.transcript.strip())
         for each in examination.sets
@@ -79,11 +81,8 @@ def find_same_texts(examination: Examination) -> None:
     for (first, _), (second, _) in combinations(enumerate(texts), 2):
         shared = texts[first].keys() & texts[second].keys()
         if shared:
-            count = sum(texts[second][text] for text in shared)
-            message = (
-                f'{count} of its {texts[second].total()} transcripts are in {examination.sets[first].path}, too, '
-                f'as {min(shared)!r}'
-            )
+            share = sum(texts[second][text] for text in shared) / texts[second].total()
+            message = f'{share:.0%} of its transcripts are in {examination.sets[first].path}, too, as {min(shared)!r}'
             examination.add('text', second, -1, message)
 
 
@@ -99,9 +98,9 @@ def find_same_speakers(examination: Examination, speakers: Sequence[Counter[str]
         shared[first, second] = sorted(speakers[first].keys() & speakers[second].keys())
     for (first, second), names in shared.items():
         if names:
-            rows = sum(speakers[second][name] for name in names)
+            share = sum(speakers[second][name] for name in names) / len(examination.sets[second].samples)
             message = (
-                f'{len(names)} of its {len(speakers[second])} speakers, with {rows} rows, are in '
-                f'{examination.sets[first].path}, too: {", ".join(names[:5])}{", ..." if len(names) > 5 else ""}'
+                f'{share:.0%} of its rows are of speakers who are in {examination.sets[first].path}, too: '
+                f'{", ".join(names[:SHOWN])}{", ..." if len(names) > SHOWN else ""}'
             )
             examination.add('speaker', second, -1, message)

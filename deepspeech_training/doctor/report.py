@@ -22,7 +22,8 @@ from deepspeech_training.text.alphabet import Alphabet
 
 JSON_VERSION = 1  # to be raised where what is there already changes its meaning
 BINS = 24
-LEAST_PEAK = 1e-5  # -100 dBFS
+LEAST_LEVEL = 1e-5  # -100 dBFS, what digital silence is shown as
+LEAST_RANGE = 1e-6  # of a histogram
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class CharacterFigures:
     character: str
     count: int
     first: str  # where, as in 'train.csv:12'
-    known: bool  # in the alphabet; true without one
+    known: bool  # in the alphabet; true without one, or with that of bytes
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ def diagnose(examination: Examination, alphabet: Alphabet | None, settings: Sett
     for number, each in enumerate(examination.sets):
         own = [finding for finding in findings if finding.set == number]
         sets.append(_figures(each, examination.formats, own, speakers[number]))
-    known = None if alphabet is None else set(''.join(alphabet.labels))
+    known = None if alphabet is None or alphabet.of_bytes else set(''.join(alphabet.labels))
     listed = tuple(
         CharacterFigures(character, count, characters.first[character], known is None or character in known)
         for character, count in characters.counts.most_common()
@@ -133,7 +134,8 @@ def _figures(each: DataSet, formats: Sequence[str], findings: Sequence[Finding],
     histograms = {
         'duration': histogram(heard['seconds'], 's'),
         'characters a second': histogram(rates[rates > 0], '/s'),
-        'peak': histogram(20 * np.log10(np.maximum(heard['peak'], LEAST_PEAK)), 'dBFS'),
+        'peak': histogram(_decibels(heard['peak']), 'dBFS'),
+        'level of the speech': histogram(_decibels(heard['level']), 'dBFS'),
     }
     return SetFigures(
         path=each.path,
@@ -155,8 +157,14 @@ def histogram(values: npt.NDArray[np.float64], unit: str) -> Histogram | None:
     if not len(values):
         return None
     least, median, most = (float(each) for each in np.quantile(values, (0, 0.5, 1)))
-    counts, edges = np.histogram(values, BINS, (least, most) if most > least else (least - 0.5, least + 0.5))
+    wide = most - least > LEAST_RANGE * max(1, abs(most))
+    counts, edges = np.histogram(values, BINS, (least, most) if wide else (least - 0.5, least + 0.5))
     return Histogram(unit, tuple(edges.tolist()), tuple(counts.tolist()), least, median, most)
+
+
+def _decibels(levels: npt.NDArray[np.float32]) -> npt.NDArray[np.float64]:
+    decibels: npt.NDArray[np.float64] = 20 * np.log10(np.maximum(levels.astype(np.float64), LEAST_LEVEL))
+    return decibels
 
 
 def _counts(counter: Counter[str]) -> dict[str, int]:

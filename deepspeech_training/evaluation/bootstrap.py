@@ -35,9 +35,9 @@ class Bootstrap:
         self._number = number
         self.totals: Totals = np.zeros([4, REPLICATES])
 
-    def add(self, position: int, word_distance: int, words: int, char_distance: int, characters: int) -> None:
-        """The utterance at `position` of the set. The order of the calls makes no difference."""
-        bits = np.random.Philox(key=[SEED, (self._number << 40) + position])
+    def add(self, line: int, word_distance: int, words: int, char_distance: int, characters: int) -> None:
+        """The utterance on this `line` of the set, which decides its random numbers; the order of calls does not."""
+        bits = np.random.Philox(key=[SEED, (self._number << 40) + line])
         counts = np.random.Generator(bits).poisson(1.0, REPLICATES)
         self.totals += np.array([word_distance, words, char_distance, characters])[:, np.newaxis] * counts
 

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Iterable
+from typing import TypeVar
 
 from deepspeech_training.text.edits import DELETION, INSERTION, SUBSTITUTION, Edit
+
+Words = TypeVar('Words', str, tuple[str, str])
 
 MOST_KEPT = 100_000
 """Different pairs of words, or words, that are counted at a time."""
@@ -43,8 +47,13 @@ class Confusions:
 
     def _forget(self) -> None:
         if len(self.substitutions) > 2 * MOST_KEPT:
-            self.substitutions = Counter(dict(self.substitutions.most_common(MOST_KEPT)))
+            self.substitutions = Counter(dict(most_frequent(self.substitutions, MOST_KEPT)))
         if len(self.deletions) > 2 * MOST_KEPT:
-            self.deletions = Counter(dict(self.deletions.most_common(MOST_KEPT)))
+            self.deletions = Counter(dict(most_frequent(self.deletions, MOST_KEPT)))
         if len(self.insertions) > 2 * MOST_KEPT:
-            self.insertions = Counter(dict(self.insertions.most_common(MOST_KEPT)))
+            self.insertions = Counter(dict(most_frequent(self.insertions, MOST_KEPT)))
+
+
+def most_frequent(counts: Counter[Words], number: int) -> list[tuple[Words, int]]:
+    """The `number` with the greatest counts, in the order of the alphabet where these are equal."""
+    return heapq.nsmallest(number, counts.items(), key=lambda item: (-item[1], item[0]))

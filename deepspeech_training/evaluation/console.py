@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from deepspeech_training.evaluation.bootstrap import CONFIDENCE, Interval
+from deepspeech_training.evaluation.confusions import most_frequent
 from deepspeech_training.evaluation.results import Results
 from deepspeech_training.evaluation.summary import Summary
 
@@ -50,10 +51,10 @@ def print_report(results: Results, set_number: int, report_count: int) -> None:
 def print_confusions(summary: Summary, count: int) -> None:
     """The most frequent of each kind, if there are any."""
     confusions = summary.confusions
-    pairs = {f'{said} > {heard}': number for (said, heard), number in confusions.substitutions.most_common(count)}
+    pairs = {f'{said} > {heard}': number for (said, heard), number in most_frequent(confusions.substitutions, count)}
     _print_counts('Most substituted', pairs)
-    _print_counts('Most deleted', dict(confusions.deletions.most_common(count)))
-    _print_counts('Most inserted', dict(confusions.insertions.most_common(count)))
+    _print_counts('Most deleted', dict(most_frequent(confusions.deletions, count)))
+    _print_counts('Most inserted', dict(most_frequent(confusions.insertions, count)))
 
 
 def _print_counts(title: str, counts: Mapping[Any, int]) -> None:

@@ -10,6 +10,7 @@ from typing import IO
 
 from deepspeech_training.evaluation.audio_data import AudioData
 from deepspeech_training.evaluation.bootstrap import CONFIDENCE, Interval
+from deepspeech_training.evaluation.confusions import most_frequent
 from deepspeech_training.evaluation.page import SCRIPT, STYLE
 from deepspeech_training.evaluation.results import Result, Results
 from deepspeech_training.evaluation.subject import Subject
@@ -61,11 +62,13 @@ def _summaries(summaries: Sequence[Summary]) -> str:
 
 def _confusions(summary: Summary) -> str:
     confusions = summary.confusions
-    pairs = [(f'{said} → {heard}', count) for (said, heard), count in confusions.substitutions.most_common(CONFUSIONS)]
+    pairs = [
+        (f'{said} → {heard}', count) for (said, heard), count in most_frequent(confusions.substitutions, CONFUSIONS)
+    ]
     tables = (
         ('Substituted', pairs),
-        ('Deleted', confusions.deletions.most_common(CONFUSIONS)),
-        ('Inserted', confusions.insertions.most_common(CONFUSIONS)),
+        ('Deleted', most_frequent(confusions.deletions, CONFUSIONS)),
+        ('Inserted', most_frequent(confusions.insertions, CONFUSIONS)),
     )
     return (
         f'<h2>Most confused words</h2>\n<div class="confusions">{"".join(_table(*table) for table in tables)}</div>\n'

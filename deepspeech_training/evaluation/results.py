@@ -29,7 +29,7 @@ class Result:
 class Results:
     """All transcriptions of a run, in a temporary file, and a summary of each set. A context manager.
 
-    In memory are the summaries and 18 bytes an utterance, by which they are ranked.
+    In memory are the summaries and 22 bytes an utterance, by which they are ranked.
     """
 
     def __init__(self, names: Sequence[str]) -> None:
@@ -42,18 +42,20 @@ class Results:
         self._losses = array('f')
         self._offsets = array('q')
         self._sets = array('H')
+        self._lines = array('I')
 
-    def add(self, set_number: int, position: int, one: Transcription) -> None:
-        """The utterance at `position` of a set. May come in any order."""
-        self.summaries[set_number].add(position, one)
+    def add(self, set_number: int, line: int, one: Transcription) -> None:
+        """The utterance that is on this `line` of a set. May come in any order."""
+        self.summaries[set_number].add(line, one)
         self._wers.append(one.wer)
         self._losses.append(one.loss)
         self._offsets.append(self._end)
         self._sets.append(set_number)
-        line = json.dumps([set_number, one.wav_filename, one.src, one.res, one.loss]).encode() + b'\n'
+        self._lines.append(line)
+        text = json.dumps([set_number, one.wav_filename, one.src, one.res, one.loss]).encode() + b'\n'
         self._file.seek(self._end)
-        self._file.write(line)
-        self._end += len(line)
+        self._file.write(text)
+        self._end += len(text)
 
     def __len__(self) -> int:
         return len(self._offsets)
@@ -65,17 +67,20 @@ class Results:
     def ranking(self, set_number: int | None = None) -> npt.NDArray[np.int64]:
         """The numbers of all utterances, or those of a set, by word error rate, worst last.
 
-        Among equal ones, those of the greater loss come first, as in DeepSpeech's report, then those that were added
+        Among equal ones, those of the greater loss come first, as in DeepSpeech's report, then those that the sets have
         first.
         """
-        wers, losses = np.frombuffer(self._wers, np.float32), np.frombuffer(self._losses, np.float32)
-        order = np.lexsort((-losses, wers))
+        order = self._order(worst_first=False)
         return order if set_number is None else order[np.frombuffer(self._sets, np.uint16)[order] == set_number]
 
     def worst_first(self) -> npt.NDArray[np.int64]:
         """The numbers of all utterances by word error rate, then by loss, the worst first."""
+        return self._order(worst_first=True)
+
+    def _order(self, *, worst_first: bool) -> npt.NDArray[np.int64]:
         wers, losses = np.frombuffer(self._wers, np.float32), np.frombuffer(self._losses, np.float32)
-        return np.lexsort((-losses, -wers))
+        sets, lines = np.frombuffer(self._sets, np.uint16), np.frombuffer(self._lines, np.uint32)
+        return np.lexsort((lines, sets, -losses, -wers if worst_first else wers))
 
     def read(self, numbers: Iterable[int]) -> Iterator[Result]:
         """The utterances with these numbers."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -26,16 +26,11 @@ from deepspeech_training.text.metrics import Transcription
 READ_AHEAD = 8  # recordings
 SHOWN = 20  # rows that cannot be used; the rest is counted
 
-Samples = npt.NDArray[np.float32]
+Audio = npt.NDArray[np.float32]
 
 
-@dataclass(frozen=True)
-class Place:
-    """Of an utterance: its set, and where it is in that."""
-
-    set_number: int
-    position: int
-    sample: Sample
+Numbered = tuple[int, Sample]
+"""A sample, and the number of its set."""
 
 
 def read_sets(paths: Sequence[str], alphabet: Alphabet, limit: int = 0) -> dict[str, list[Sample]]:
@@ -84,42 +79,42 @@ def run_model(
         failed += 1
         advance()
 
-    for place, text in pool.decode_all(model_outputs(model, sets, fail, channel)):
-        sample = place.sample
+    for (number, sample), text in pool.decode_all(model_outputs(model, sets, fail, channel)):
         one = Transcription.of(sample.path, sample.transcript, text, float('nan'))
-        results.add(place.set_number, place.position, one)
+        results.add(number, sample.line, one)
         advance()
     return failed
 
 
 def model_outputs(
     model: Runtime, sets: Mapping[str, Sequence[Sample]], fail: Callable[[], None], channel: int = 0
-) -> Iterator[tuple[Place, np.ndarray]]:
+) -> Iterator[tuple[Numbered, np.ndarray]]:
     """Log-probabilities `[frames, n_output]` of the utterances.
 
     Those that cannot be read are named and left out; `fail` is called for each of them.
     """
     features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
-    for place, samples in _read_ahead(_places(sets), features):
+    for numbered, samples in _read_ahead(_numbered(sets), features):
         if isinstance(samples, DataError):
-            log.error(f'{place.sample.place}: {samples}')
+            sample = numbered[1]
+            log.error(str(sample.problem(str(samples).removeprefix(f'{sample.path}: '))))
             fail()
         else:
-            yield place, model.log_probabilities(samples)
+            yield numbered, model.log_probabilities(samples)
 
 
-def _places(sets: Mapping[str, Sequence[Sample]]) -> Iterator[Place]:
+def _numbered(sets: Mapping[str, Sequence[Sample]]) -> Iterator[Numbered]:
     for number, samples in enumerate(sets.values()):
-        for position, sample in enumerate(samples):
-            yield Place(number, position, sample)
+        for sample in samples:
+            yield number, sample
 
 
-def _read_ahead(places: Iterable[Place], features: FeatureConfig) -> Iterator[tuple[Place, Samples | DataError]]:
-    """The samples of each, or why there are none, read by a thread while the model computes."""
+def _read_ahead(samples: Iterable[Numbered], features: FeatureConfig) -> Iterator[tuple[Numbered, Audio | DataError]]:
+    """The audio of each, or why there is none, read by a thread while the model computes."""
     with ThreadPoolExecutor(1, 'reader') as reader:
-        waiting: deque[tuple[Place, Future[Samples | DataError]]] = deque()
-        for place in places:
-            waiting.append((place, reader.submit(_read, place.sample, features)))
+        waiting: deque[tuple[Numbered, Future[Audio | DataError]]] = deque()
+        for numbered in samples:
+            waiting.append((numbered, reader.submit(_read, numbered[1], features)))
             if len(waiting) > READ_AHEAD:
                 first, future = waiting.popleft()
                 yield first, future.result()
@@ -127,7 +122,7 @@ def _read_ahead(places: Iterable[Place], features: FeatureConfig) -> Iterator[tu
             yield first, future.result()
 
 
-def _read(sample: Sample, features: FeatureConfig) -> Samples | DataError:
+def _read(sample: Sample, features: FeatureConfig) -> Audio | DataError:
     path = sample.path
     try:
         content = load_source(path, sample.source) if sample.source else None

@@ -28,8 +28,8 @@ class Summary:
         self.confusions = Confusions()
         self.bootstrap = Bootstrap(number)
 
-    def add(self, position: int, one: Transcription) -> None:
-        """The utterance at `position` of the set."""
+    def add(self, line: int, one: Transcription) -> None:
+        """The utterance that is on this `line` of the set."""
         self.utterances += 1
         self.wrong_utterances += one.word_distance > 0
         self.words += one.word_length
@@ -41,7 +41,7 @@ class Summary:
         self.total_loss += one.loss
         if one.word_distance:
             self.confusions.add(align_words(one.src.split(), one.res.split()))
-        self.bootstrap.add(position, one.word_distance, one.word_length, one.char_distance, one.char_length)
+        self.bootstrap.add(line, one.word_distance, one.word_length, one.char_distance, one.char_length)
 
     @classmethod
     def of_all(cls, name: str, summaries: Iterable[Summary]) -> Summary:

@@ -8,6 +8,7 @@ import math
 from typing import IO, Any
 
 from deepspeech_training.evaluation.bootstrap import CONFIDENCE, Interval
+from deepspeech_training.evaluation.confusions import most_frequent
 from deepspeech_training.evaluation.results import Result, Results
 from deepspeech_training.evaluation.subject import Subject
 from deepspeech_training.evaluation.summary import Summary
@@ -84,11 +85,11 @@ def summary_as_json(summary: Summary) -> dict[str, Any]:
         'loss': _number(summary.loss),
         'substituted': [
             {'said': said, 'heard': heard, 'count': count}
-            for (said, heard), count in confusions.substitutions.most_common(CONFUSIONS)
+            for (said, heard), count in most_frequent(confusions.substitutions, CONFUSIONS)
         ],
-        'deleted': [{'said': said, 'count': count} for said, count in confusions.deletions.most_common(CONFUSIONS)],
+        'deleted': [{'said': said, 'count': count} for said, count in most_frequent(confusions.deletions, CONFUSIONS)],
         'inserted': [
-            {'heard': heard, 'count': count} for heard, count in confusions.insertions.most_common(CONFUSIONS)
+            {'heard': heard, 'count': count} for heard, count in most_frequent(confusions.insertions, CONFUSIONS)
         ],
     }
 

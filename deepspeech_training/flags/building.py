@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from deepspeech_training import config as configs
@@ -13,6 +15,7 @@ from deepspeech_training.flags.parsing import ParsedFlags
 from deepspeech_training.flags.table import FLAGS
 from deepspeech_training.validation import DROPOUT_FLAGS
 
+MOST_WEIGHT = 1000
 SIZE_UNITS = ('', 'k', 'm', 'g', 't')
 
 PARTS = {
@@ -45,6 +48,11 @@ def build_config(parsed: ParsedFlags) -> Config:
         except ValueError as error:
             problems.append(f'--{flag.name}={value}: {error}')
     try:
+        values['data']['train_weights'] = _train_weights(
+            parsed.values['train_weights'],
+            values['data'].get('train_files', ()),
+            parsed.values['auto_input_dataset'],
+        )
         values['decoding'] |= _language_model(parsed)
     except ValueError as error:
         problems.append(str(error))
@@ -69,7 +77,11 @@ def without_effect(parsed: ParsedFlags) -> list[str]:
             continue
         if flag.tool:
             warnings.append(f'--{flag.name} has no effect here: it is a flag of {flag.tool}')
-        elif flag.needs and all(parsed.values[name] == FLAGS[name].default for name in flag.needs):
+        if not flag.needs or (
+            parsed.values['auto_input_dataset'] and {'train_files', 'dev_files', 'test_files'} & {*flag.needs}
+        ):
+            continue
+        if all(parsed.values[name] == FLAGS[name].default for name in flag.needs):
             needed = ' or '.join(f'--{name}' for name in flag.needs)
             warnings.append(f'--{flag.name} has no effect without {needed}')
     return warnings
@@ -106,6 +118,35 @@ def _paths(text: str) -> tuple[str, ...]:
     if '' in names:
         raise ValueError('there is an empty name between the commas')
     return names
+
+
+def _train_weights(text: str, files: Sequence[str], auto_input: str) -> tuple[float, ...]:
+    """The weight of each training file; none where no file has one. Raises `ValueError`."""
+    weights: dict[str, float] = {}
+    if text and auto_input:
+        raise ValueError(f'--train_weights={text}: does not fit --auto_input_dataset, which gives one training file')
+    for entry in text.split(',') if text and files else ():
+        name, _, number = entry.strip().rpartition('=')
+        name = os.path.expanduser(name)
+        meant = [path for path in files if path == name] or [path for path in files if os.path.basename(path) == name]
+        if len(set(meant)) != 1:
+            raise ValueError(
+                f'--train_weights={text}: {entry.strip()!r} names {"several" if meant else "none"} of the files in '
+                f'--train_files: {", ".join(files)}'
+            )
+        try:
+            weight = float(number)
+        except ValueError:
+            weight = math.nan
+        if not 0 < weight <= MOST_WEIGHT:
+            raise ValueError(
+                f'--train_weights={text}: the weight of {name} is {number!r}; it must be a number above 0 and at most '
+                f'{MOST_WEIGHT}'
+            )
+        if meant[0] in weights:
+            raise ValueError(f'--train_weights={text}: {name} has two weights')
+        weights[meant[0]] = weight
+    return tuple(weights.get(path, 1.0) for path in files) if weights else ()
 
 
 def _dropout(values: dict[str, Any]) -> tuple[float, ...]:

@@ -47,7 +47,7 @@ def unpack(archive: Path, folder: Path, *, show_progress: bool = True) -> None:
         raise DataError(f'{archive}: is no archive that can be unpacked (zip, tar, tar.gz, tar.bz2, tar.xz, deb)')
     size = round(archive.stat().st_size / 1e6, 1)
     with (
-        log.progress(f'Unpacking {archive.name} (MB)', size, show_progress) as bar,
+        log.progress('Unpacking (MB)', size, show_progress) as bar,
         _reading(archive, folder),
         open(archive, 'rb') as file,
     ):

@@ -49,11 +49,13 @@ class Converted:
     was_there: bool = False  # from an earlier import
 
 
-def convert_all(recordings: Sequence[Recording], sample_rate: int, processes: int) -> Iterator[list[Converted]]:
+def convert_all(recordings: Sequence[Recording], features: FeatureConfig, processes: int) -> Iterator[list[Converted]]:
     """Converts the audio of `recordings`: for some of them at a time, what became of their pieces.
 
-    A file is written under another name and gets its own, and the recording's time of change, when it is complete;
-    one that is sound and has that time is not made again. What a process had that was killed counts as unusable.
+    `features` say at which rate, and which channel. A file is written under another name and gets its own, and the
+    recording's time of change, when it is complete; one that is sound and has that time is not made again. What a
+    process had that was killed counts as unusable.
+
     Raises `DataError` where a file cannot be written.
     """
 
@@ -61,7 +63,7 @@ def convert_all(recordings: Sequence[Recording], sample_rate: int, processes: in
         paths = [piece.output or recording.audio for recording in task for piece in recording.pieces]
         return [Converted(path, problem=end) for path in paths]
 
-    yield from share_out(partial(convert_some, sample_rate=sample_rate), _tasks(recordings), processes, lost)
+    yield from share_out(partial(convert_some, features=features), _tasks(recordings), processes, lost)
 
 
 def _tasks(recordings: Iterable[Recording]) -> Iterator[list[Recording]]:
@@ -77,12 +79,12 @@ def _tasks(recordings: Iterable[Recording]) -> Iterator[list[Recording]]:
         yield task
 
 
-def convert_some(recordings: Sequence[Recording], sample_rate: int) -> list[Converted]:
+def convert_some(recordings: Sequence[Recording], features: FeatureConfig) -> list[Converted]:
     """What becomes of the pieces of each recording. Raises `DataError` where a file cannot be written."""
-    return [converted for recording in recordings for converted in convert(recording, sample_rate)]
+    return [converted for recording in recordings for converted in convert(recording, features)]
 
 
-def convert(recording: Recording, sample_rate: int) -> list[Converted]:
+def convert(recording: Recording, features: FeatureConfig) -> list[Converted]:
     """What becomes of the pieces of a recording. Raises `DataError` where a file cannot be written."""
     results: list[Converted] = []
     samples: npt.NDArray[np.float32] | None = None
@@ -92,11 +94,11 @@ def convert(recording: Recording, sample_rate: int) -> list[Converted]:
         if not piece.output:
             results.append(_look_at(recording.audio, recording.audio))
             continue
-        there = _existing(piece.output, changed, sample_rate)
+        there = _existing(piece.output, changed, features.sample_rate)
         if there is None and samples is None and not problem:
             try:
                 audio_info(recording.audio)  # tells of files that are cut off, too
-                samples = read_audio(recording.audio, FeatureConfig(sample_rate=sample_rate))
+                samples = read_audio(recording.audio, features)
             except DataError as error:
                 problem = str(error).removeprefix(f'{recording.audio}: ')
         if there is not None:
@@ -104,7 +106,7 @@ def convert(recording: Recording, sample_rate: int) -> list[Converted]:
         elif samples is None:
             results.append(Converted(piece.output, problem=problem))
         else:
-            results.append(_write_piece(piece, samples, sample_rate, changed))
+            results.append(_write_piece(piece, samples, features.sample_rate, changed))
     return results
 
 

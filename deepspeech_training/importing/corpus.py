@@ -90,7 +90,7 @@ class Corpus:
 
     name: str
     layout: str  # what an archive of it has: said when one has not
-    source: str  # where people get it
+    source: str  # where people get it; '' where it is their own
     read: Callable[[Tree, Namespace], Iterable[Utterance]]
     downloads: Callable[[Namespace], Sequence[Download]] = no_downloads
     add_arguments: Callable[[ArgumentParser], None] = no_arguments

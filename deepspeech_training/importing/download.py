@@ -78,6 +78,7 @@ def _size(path: Path) -> int:
 def _fetch_part(url: str, path: Path, show_progress: bool, pause: float) -> None:
     """Until the part is the whole. Raises `DataError`."""
     failures = 0
+    has_grown = False
     while True:
         before = _size(_part(path))
         try:
@@ -90,8 +91,9 @@ def _fetch_part(url: str, path: Path, show_progress: bool, pause: float) -> None
             problem = _why(error)
         except (OSError, http.client.HTTPException) as error:
             problem = _why(error)
-            if isinstance(getattr(error, 'reason', None), socket.gaierror):  # there is no network
+            if isinstance(getattr(error, 'reason', None), socket.gaierror) and not has_grown:  # there is no network
                 raise DataError(f'{url}: cannot be downloaded: {problem}') from error
+        has_grown |= _size(_part(path)) > before
         failures = 0 if _size(_part(path)) > before else failures + 1
         if failures >= ATTEMPTS:
             raise DataError(f'{url}: cannot be downloaded: {problem}')
@@ -129,12 +131,12 @@ def _attempt(url: str, path: Path, show_progress: bool) -> bool:
         if total is not None:
             log.info(f'{path.name}: {gigabytes(total)}{f", {gigabytes(start)} are there" if start else ""}')
             _check_space(path.parent, total - start)
-        with _writing(part):
+        # What an older version left goes before the note says that this version is there.
+        with _writing(part), open(part, 'r+b' if start else 'wb') as file:
             _write_note(_note(path), response)
-            with open(part, 'r+b' if start else 'wb') as file:
-                file.seek(start)
-                _copy(response, file, start, total, show_progress, path.name)
-        return total is None or _size(part) >= total
+            file.seek(start)
+            has_ended = _copy(response, file, start, total, show_progress)
+        return has_ended and (total is None or _size(part) >= total)
 
 
 def _continues(response: Any, have: int) -> bool:
@@ -143,17 +145,18 @@ def _continues(response: Any, have: int) -> bool:
     return bool(response.status == http.client.PARTIAL_CONTENT and begins)
 
 
-def _copy(response: Any, file: IO[bytes], start: int, total: int | None, show_progress: bool, name: str) -> None:
-    with log.progress(f'Downloading {name} (MB)', total and round(total / 1e6), show_progress) as bar:
+def _copy(response: Any, file: IO[bytes], start: int, total: int | None, show_progress: bool) -> bool:
+    """Writes what comes. Whether that ended, as far as the connection tells; not when it broke off."""
+    with log.progress('Downloading (MB)', total and round(total / 1e6), show_progress) as bar:
         bar.advance(start / 1e6)
         while True:
             try:
                 block = response.read1(BLOCK)
             except (OSError, http.client.HTTPException) as error:
-                log.debug(f'{name}: {error!r}')
-                return
+                log.debug(f'{file.name}: {error!r}')
+                return False
             if not block:
-                return
+                return True
             file.write(block)
             bar.advance(len(block) / 1e6)
 

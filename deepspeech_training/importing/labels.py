@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import traceback
 import types
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from deepspeech_training.errors import DataError
@@ -86,12 +89,14 @@ def load_validate_label(path: str) -> ValidateLabel:
             content = file.read()
         module = types.ModuleType('validate_label_locale')
         module.__file__ = path
-        exec(compile(content, path, 'exec'), module.__dict__)
+        sys.modules[module.__name__] = module
+        with _beside(path):
+            exec(compile(content, path, 'exec'), module.__dict__)
     except OSError as error:
         raise DataError(f'{flag}: cannot be read: {error.strerror}') from error
     except SyntaxError as error:
-        raise DataError(f'{flag}: line {error.lineno}: is no Python: {error.msg}') from error
-    except Exception as error:
+        raise DataError(f'{flag}: line {error.lineno or 1}: is no Python: {error.msg}') from error
+    except (Exception, SystemExit) as error:
         raise DataError(f'{flag}: {_where(error, path)}{type(error).__name__}: {error}') from error
     function = getattr(module, 'validate_label', None)
     if not callable(function):
@@ -110,7 +115,18 @@ def load_validate_label(path: str) -> ValidateLabel:
     return validate
 
 
-def _where(error: Exception, path: str) -> str:
+@contextmanager
+def _beside(path: str) -> Iterator[None]:
+    """Lets a file import its neighbours, as with DeepSpeech."""
+    folder = os.path.dirname(os.path.abspath(path))
+    sys.path.insert(0, folder)
+    try:
+        yield
+    finally:
+        sys.path.remove(folder)
+
+
+def _where(error: BaseException, path: str) -> str:
     """The last line of the file that the error passed, as in `line 3: `."""
     lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
     return f'line {lines[-1]}: ' if lines else ''

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import json
 import os
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +17,9 @@ from deepspeech_training.errors import DataError
 
 COLUMNS = ('wav_filename', 'wav_filesize', 'transcript')
 SPEAKER_COLUMN = 'speaker'
-REJECTED_FILE = 'rejected.csv'
+REJECTED = 'rejected'
+NOTE = '.import.json'
+"""Says which CSV files are an importer's, that it may replace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,31 @@ class Reject:
     reason: str
     transcript: str
     detail: str = ''  # what differs from one to the next of the same reason
+
+
+def check_csv_files(folder: Path, splits: Mapping[str, str]) -> None:
+    """Notes that SPLIT.csv for each of `splits` is an importer's. `splits`: where each of them is named.
+
+    Raises `DataError` for a name that no file can have, and for a file that is there and is not an importer's.
+    """
+    for split, source in splits.items():
+        if split == REJECTED or not re.fullmatch(r'\w[\w.-]*', split):
+            raise DataError(f'{source}: the split {split!r} cannot be the name of a CSV file; use letters and digits')
+    names = [csv_path(folder, name).name for name in (*splits, REJECTED)]
+    ours = _read_note(folder)
+    for name in names:
+        if name not in ours and os.path.lexists(folder / name):
+            raise DataError(
+                f'{folder / name}: is there already, and no importer made it. Move it, or import into another folder'
+            )
+    _write(folder / NOTE, io.StringIO(json.dumps({'csv': sorted({*ours, *names})}) + '\n'))
+
+
+def _read_note(folder: Path) -> set[str]:
+    try:
+        return set(json.loads((folder / NOTE).read_text(encoding='utf-8'))['csv'])
+    except (OSError, ValueError, KeyError, TypeError):
+        return set()
 
 
 def write_csvs(folder: Path, splits: Mapping[str, Sequence[Row]]) -> None:
@@ -65,7 +94,7 @@ def write_rejects(folder: Path, rejects: Sequence[Reject]) -> None:
     for reject in rejects:
         reason = f'{reject.reason}: {reject.detail}' if reject.detail else reject.reason
         writer.writerow((reject.split, reject.source, reject.audio, reason, reject.transcript))
-    _write(folder / REJECTED_FILE, text)
+    _write(csv_path(folder, REJECTED), text)
 
 
 def csv_path(folder: Path, split: str) -> Path:
@@ -94,7 +123,7 @@ def report(folder: Path, splits: Mapping[str, Sequence[Row]], rejects: Sequence[
         hours = sum(row.seconds for row in rows) / 3600
         lines.append(f'{csv_path(folder, split)}: {len(rows)} utterances, {hours:.2f} hours{voices}')
     if rejects:
-        lines.append(f'{folder / REJECTED_FILE}: {len(rejects)} utterances were left out:')
+        lines.append(f'{csv_path(folder, REJECTED)}: {len(rejects)} utterances were left out:')
         counts = Counter(reject.reason for reject in rejects)
         lines += [f'  {count:6d}  {reason}' for reason, count in counts.most_common()]
     return '\n'.join(lines)

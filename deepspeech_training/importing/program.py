@@ -35,6 +35,9 @@ def run(corpus: Corpus, description: str | None, arguments: Sequence[str] | None
     except UserError as error:
         log.error(str(error))
         return error.exit_status
+    except OSError as error:
+        log.error(f'{error.filename or args.folder}: {error.strerror or error}')
+        return UserError.exit_status
     except KeyboardInterrupt:
         log.error('Interrupted; the same command goes on')
         return EXIT_INTERRUPTED
@@ -45,7 +48,13 @@ def build_parser(corpus: Corpus, description: str | None) -> argparse.ArgumentPa
     """The command line. `description` is the importer's docstring."""
     title, _, rest = (description or '').partition('\n\n')
     formatter = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=title, epilog=rest, formatter_class=formatter, allow_abbrev=False)
+    parser = argparse.ArgumentParser(
+        usage='%(prog)s FOLDER [--archive PATH ...] [OPTION ...]',
+        description=title,
+        epilog=rest,
+        formatter_class=formatter,
+        allow_abbrev=False,
+    )
     add = parser.add_argument
     add('folder', type=Path, help='where CSV files and audio go; archives are looked for and downloaded there')
     add(
@@ -57,6 +66,7 @@ def build_parser(corpus: Corpus, description: str | None) -> argparse.ArgumentPa
         help=f'archives, or folders they are unpacked in, of {corpus.name}; nothing is downloaded then',
     )
     add('--sample_rate', type=int, default=FeatureConfig.sample_rate, help='of the audio, Hz (default: %(default)s)')
+    add('--audio_channel', type=int, default=0, help='of audio with several, from 1; 0 mixes them (default: 0)')
     add('--keep_audio', action='store_true', help='name the audio files as they are, converting none')
     add('--processes', type=int, default=0, help='that convert audio; default: one a core')
     _add_transcript_arguments(parser)
@@ -118,8 +128,9 @@ def make_settings(corpus: Corpus, args: argparse.Namespace) -> Settings:
     """What the arguments say. Raises `UserError` for values that cannot be."""
     if not RATES[0] <= args.sample_rate <= RATES[1]:
         raise FlagError(f'--sample_rate={args.sample_rate}: must be from {RATES[0]} to {RATES[1]} Hz')
-    if args.processes < 0:
-        raise FlagError(f'--processes={args.processes}: must not be negative')
+    for name in ('processes', 'audio_channel'):
+        if getattr(args, name) < 0:
+            raise FlagError(f'--{name}={getattr(args, name)}: must not be negative')
     for name in ('min_seconds', 'max_seconds', 'max_chars_per_second'):
         if not 0 <= getattr(args, name) < math.inf:
             raise FlagError(f'--{name}={getattr(args, name)}: must be a number, 0 or more')
@@ -130,6 +141,8 @@ def make_settings(corpus: Corpus, args: argparse.Namespace) -> Settings:
         raise FlagError(f'--dev_share={args.dev_share} and --test_share={args.test_share} leave nothing for train')
     if args.keep_audio and corpus.is_cut:
         raise FlagError(f'--keep_audio: {corpus.name} has long recordings, of which utterances must be cut')
+    if args.keep_audio and args.audio_channel:
+        raise FlagError(f'--audio_channel={args.audio_channel}: with --keep_audio, give it to DeepSpeech.py')
     alphabet = args.filter_alphabet and Alphabet.from_file(args.filter_alphabet, args.unicode_normalization)
     labels = LabelSettings(
         validate=load_validate_label(args.validate_label_locale) if args.validate_label_locale else None,
@@ -138,7 +151,7 @@ def make_settings(corpus: Corpus, args: argparse.Namespace) -> Settings:
         normalization=args.unicode_normalization,
         space_after_every_character=args.space_after_every_character,
     )
-    features = FeatureConfig(sample_rate=args.sample_rate)
+    features = FeatureConfig(sample_rate=args.sample_rate, channel=args.audio_channel)
     return Settings(
         folder=args.folder,
         labels=labels,

@@ -16,12 +16,17 @@ from deepspeech_training.importing.corpus import Corpus, Download, Tree
 from deepspeech_training.importing.download import fetch
 
 UNPACKED = 'unpacked'
-AUDIO = 'wav'
-"""Folders in that of the import: unpacked archives, each in one of its own name, and converted audio."""
+AUDIO = 'converted'
+"""Folders in that of the import: unpacked archives, each in one of its own name, and the audio that is made."""
 
 COMPLETE = '.complete'
 LOCK = '.import.lock'
 SHOWN = 5  # names of what is in a folder that is not the corpus
+
+
+def audio_folder(folder: Path, channel: int) -> Path:
+    """Where converted audio goes. `channel`: 0 where all are mixed."""
+    return folder / (f'{AUDIO}-channel-{channel}' if channel else AUDIO)
 
 
 def open_corpus(corpus: Corpus, args: Namespace, folder: Path) -> Tree:
@@ -48,7 +53,7 @@ class _Opener:
         self._show = not args.noshow_progressbar
 
     def tree(self, roots: Sequence[Path]) -> Tree:
-        return Tree(roots, without=(self._folder / AUDIO, self._folder / UNPACKED))
+        return Tree(roots, without=(*self._folder.glob(f'{AUDIO}*'), self._folder / UNPACKED))
 
     def has_corpus(self, tree: Tree) -> bool:
         return next(iter(self._corpus.read(tree, self._args)), None) is not None
@@ -77,6 +82,8 @@ class _Opener:
             log.info(f'{self._folder} has {self._corpus.name} already; --archive imports another one')
             return tree
         downloads = self._corpus.downloads(self._args)
+        if not self._corpus.source:
+            raise DataError(f'{self._folder}: has no {self._corpus.layout}. --archive names what is elsewhere')
         if not downloads:
             raise DataError(
                 f'{self._corpus.name} cannot be downloaded by a program. Get it from {self._corpus.source} and name '

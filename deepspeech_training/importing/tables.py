@@ -27,7 +27,7 @@ def read_table(path: Path, columns: Mapping[str, str], delimiter: str = '') -> I
     delimiter = delimiter or max(DELIMITERS, key=first.count)
     text_stream = io.StringIO(text, newline='')
     if delimiter in QUOTED:
-        reader = csv.reader(text_stream, delimiter=delimiter)
+        reader = csv.reader(text_stream, delimiter=delimiter, strict=True)
     else:
         reader = csv.reader(text_stream, delimiter=delimiter, quoting=csv.QUOTE_NONE)
     wanted = {key: name for key, name in columns.items() if name}
@@ -48,7 +48,9 @@ def read_table(path: Path, columns: Mapping[str, str], delimiter: str = '') -> I
                 )
             yield {key: row[places[key]] if key in places else '' for key in columns}, where
     except csv.Error as error:
-        raise DataError(f'{path}:{reader.line_num}: cannot be read as a table: {error}') from error
+        raise DataError(
+            f'{path}:{reader.line_num}: cannot be read as a table: {error}. Is a quotation mark left open?'
+        ) from error
     if not places:
         raise DataError(f'{path}: is empty')
 

@@ -13,9 +13,17 @@ from deepspeech_training.importing.conversion import Converted, Piece, Recording
 from deepspeech_training.importing.corpus import Corpus, Utterance
 from deepspeech_training.importing.filters import Limits, length_problem
 from deepspeech_training.importing.labels import LabelSettings, make_label
-from deepspeech_training.importing.output import Reject, Row, csv_path, report, write_csvs, write_rejects
-from deepspeech_training.importing.sources import AUDIO
-from deepspeech_training.importing.splitting import DEV, TEST, TRAIN, Shares, choose_splits, way_to_split
+from deepspeech_training.importing.output import (
+    Reject,
+    Row,
+    check_csv_files,
+    csv_path,
+    report,
+    write_csvs,
+    write_rejects,
+)
+from deepspeech_training.importing.sources import audio_folder
+from deepspeech_training.importing.splitting import BY_SPEAKER, DEV, TEST, TRAIN, Shares, choose_splits, way_to_split
 
 BY_CORPUS = 'corpus'
 UNREADABLE = 'the audio cannot be used'
@@ -51,7 +59,9 @@ def import_utterances(corpus: Corpus, utterances: Iterable[Utterance], settings:
     Raises `DataError` where nothing can be used or something cannot be written; earlier CSV files are left then.
     """
     rejects: list[Reject] = []
-    candidates = _clean(_wanted(corpus, utterances, settings), settings, rejects)
+    wanted = _wanted(corpus, utterances, settings)
+    check_csv_files(settings.folder, _possible_splits(wanted, settings))
+    candidates = _clean(wanted, settings, rejects)
     converted = _convert(candidates, settings)
     usable = []
     for candidate in candidates:
@@ -67,8 +77,8 @@ def import_utterances(corpus: Corpus, utterances: Iterable[Utterance], settings:
     if not usable:
         raise DataError(f'{corpus.name}: no utterance can be used\n{told}')
     write_csvs(settings.folder, splits)
-    if settings.split_by != BY_CORPUS or not any(candidate.utterance.split for candidate in usable):
-        _remove_others(settings.folder, splits)
+    if all(_is_open(candidate.utterance, settings) for candidate in usable):
+        _remove_others(settings, splits)
     return told
 
 
@@ -84,16 +94,32 @@ def _wanted(corpus: Corpus, utterances: Iterable[Utterance], settings: Settings)
     return [utterance for utterance in every if not (wanted and utterance.split) or utterance.split in wanted]
 
 
+def _is_open(utterance: Utterance, settings: Settings) -> bool:
+    """Whether a split is to be chosen for it."""
+    return settings.split_by != BY_CORPUS or not utterance.split
+
+
+def _possible_splits(utterances: Iterable[Utterance], settings: Settings) -> dict[str, str]:
+    """The splits that there may be, and of each where an utterance is that has it."""
+    found: dict[str, str] = {}
+    for utterance in utterances:
+        names = (TRAIN, DEV, TEST) if _is_open(utterance, settings) else (utterance.split,)
+        for name in names:
+            found.setdefault(name, utterance.source)
+    return found
+
+
 def _clean(utterances: Sequence[Utterance], settings: Settings, rejects: list[Reject]) -> list[_Candidate]:
     """Those whose transcripts can be used, with the names of their audio; the others go to `rejects`."""
     names: dict[str, tuple[str, float, float | None]] = {}
+    folder = audio_folder(settings.folder, settings.limits.features.channel)
     candidates = []
     for utterance in utterances:
         label, reason = make_label(utterance.transcript, settings.labels)
         if reason:
             rejects.append(_reject(utterance, reason))
         else:
-            output = '' if settings.keep_audio else _output(utterance, settings.folder, names)
+            output = '' if settings.keep_audio else _output(utterance, folder, names)
             candidates.append(_Candidate(utterance, label, output))
     return candidates
 
@@ -105,10 +131,10 @@ def _reject(utterance: Utterance, reason: str, detail: str = '') -> Reject:
 def _output(utterance: Utterance, folder: Path, names: dict[str, tuple[str, float, float | None]]) -> str:
     """A file for the audio of an utterance. `names`: those that are given. Raises `DataError` where both are taken.
 
-    `a.wav` becomes `wav/a.wav`, and `a.flac` beside it `wav/a.flac.wav`.
+    `a.wav` becomes `a.wav` in `folder`, and `a.flac` beside it `a.flac.wav`.
     """
     parts = [part for part in PurePosixPath(utterance.name).parts if part not in ('/', '..')]
-    short = os.path.join(folder, AUDIO, *parts)
+    short = os.path.join(folder, *parts)
     what = (utterance.audio, utterance.start, utterance.end)
     for output in (f'{short}.wav', f'{short}{os.path.splitext(utterance.audio)[1]}.wav'):
         if names.setdefault(output, what) == what:
@@ -135,7 +161,7 @@ def _convert(candidates: Sequence[_Candidate], settings: Settings) -> dict[str, 
     found: dict[str, Converted] = {}
     what = 'Looking at audio' if settings.keep_audio else 'Converting'
     with log.progress(what, total, settings.show_progress) as bar:
-        for some in convert_all(recordings, settings.limits.features.sample_rate, settings.processes):
+        for some in convert_all(recordings, settings.limits.features, settings.processes):
             found.update((converted.path, converted) for converted in some)
             bar.advance(len(some))
     if earlier := sum(converted.was_there for converted in found.values()):
@@ -145,26 +171,20 @@ def _convert(candidates: Sequence[_Candidate], settings: Settings) -> dict[str, 
 
 def _split(candidates: Sequence[_Candidate], settings: Settings) -> list[_Candidate]:
     """The candidates, each with a split."""
-    open_ones = [
-        candidate for candidate in candidates if settings.split_by != BY_CORPUS or not candidate.utterance.split
-    ]
-    if not open_ones:
-        return list(candidates)
-    speakers = [candidate.utterance.speaker for candidate in open_ones]
+    places = [place for place, candidate in enumerate(candidates) if _is_open(candidate.utterance, settings)]
+    found = list(candidates)
+    if not places:
+        return found
+    names = [candidates[place].utterance.name for place in places]
+    speakers = [candidates[place].utterance.speaker for place in places]
     way = way_to_split(speakers) if settings.split_by == BY_CORPUS else settings.split_by
-    if not all(speakers) and way != BY_CORPUS and settings.split_by == way == 'speaker':
-        raise DataError(
-            f'--split_by={way}: the speaker of {open_ones[speakers.index("")].utterance.audio} is not known'
-        )
+    if way == BY_SPEAKER and not all(speakers):
+        first = candidates[places[speakers.index('')]].utterance
+        raise DataError(f'--split_by={way}: the speaker of {first.audio} is not known')
     log.info(f'Split into {TRAIN}, {DEV} and {TEST} by {way}')
-    splits = choose_splits([candidate.utterance.name for candidate in open_ones], speakers, way, settings.shares)
-    chosen = {id(candidate): split for candidate, split in zip(open_ones, splits, strict=True)}
-    return [
-        replace(candidate, utterance=replace(candidate.utterance, split=chosen[id(candidate)]))
-        if id(candidate) in chosen
-        else candidate
-        for candidate in candidates
-    ]
+    for place, split in zip(places, choose_splits(names, speakers, way, settings.shares), strict=True):
+        found[place] = replace(found[place], utterance=replace(found[place].utterance, split=split))
+    return found
 
 
 def _rows_by_split(candidates: Sequence[_Candidate], converted: Mapping[str, Converted]) -> dict[str, list[Row]]:
@@ -178,9 +198,10 @@ def _rows_by_split(candidates: Sequence[_Candidate], converted: Mapping[str, Con
     return dict(sorted(splits.items(), key=lambda item: (order.get(item[0], len(order)), item[0])))
 
 
-def _remove_others(folder: Path, splits: Mapping[str, object]) -> None:
-    """An older split has what is in another one now."""
-    for split in (TRAIN, DEV, TEST):
+def _remove_others(settings: Settings, splits: Mapping[str, object]) -> None:
+    """What is in an older split is in another one now."""
+    for split, share in ((TRAIN, 1.0), (DEV, settings.shares.dev), (TEST, settings.shares.test)):
         if split not in splits:
-            log.warn(f'There are no utterances for {split}')
-            csv_path(folder, split).unlink(missing_ok=True)
+            csv_path(settings.folder, split).unlink(missing_ok=True)
+            if share:
+                log.warn(f'There are no utterances for {split}')

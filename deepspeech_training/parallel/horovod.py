@@ -27,6 +27,7 @@ from deepspeech_training.parallel.gradients import GradientsAndVariables
 from deepspeech_training.parallel.hybrid import HybridStrategy
 from deepspeech_training.parallel.strategy import Fetches, Shard, StepOps, StepResult, Value
 from deepspeech_training.parallel.update import UpdateRule
+from deepspeech_training.workers import cores
 
 SETTINGS = {
     # Each gradient travels by itself. In a common buffer, its place would depend on which one was ready first, and on
@@ -70,6 +71,10 @@ class HorovodStrategy(HybridStrategy):
         return int(hvd.size())
 
     @property
+    def cores(self) -> int:
+        return max(1, cores() // hvd.local_size())
+
+    @property
     def writes_checkpoints(self) -> bool:
         """Rank 0 does; with --checkpoint_per_node the first process of every host."""
         return self.is_chief or (self._parallel.checkpoint_per_node and hvd.local_rank() == 0)
@@ -87,9 +92,8 @@ class HorovodStrategy(HybridStrategy):
         self._set_threads(proto)
 
     def _set_threads(self, proto: tf.compat.v1.ConfigProto) -> None:
-        share = max(1, _cores() // hvd.local_size())
-        proto.inter_op_parallelism_threads = self._parallel.inter_op_threads or share
-        proto.intra_op_parallelism_threads = self._parallel.intra_op_threads or share
+        proto.inter_op_parallelism_threads = self._parallel.inter_op_threads or self.cores
+        proto.intra_op_parallelism_threads = self._parallel.intra_op_threads or self.cores
 
     def shard(self, rows: npt.NDArray[np.int32], sizes: npt.NDArray[np.int64], *, training: bool) -> Shard:
         """Deals out the batches as one process with all towers would: each step's first T to rank 0, and so on."""
@@ -287,10 +291,6 @@ def _gpu_of(local_rank: int) -> int | None:
         f'--horovod: this is process {local_rank + 1} on this host, which has {gpus} GPUs: start at most as many '
         'processes on it (horovodrun -np N -H host:GPUs,...)'
     )
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
 @contextmanager

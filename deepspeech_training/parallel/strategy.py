@@ -16,6 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import tensorflow as tf
 
+from deepspeech_training.workers import cores
+
 Value = TypeVar('Value')
 
 
@@ -162,6 +164,11 @@ class Strategy(ABC):
     def world_size(self) -> int:
         """How many processes train together."""
         return 1
+
+    @property
+    def cores(self) -> int:
+        """This process's share of the cores of its host."""
+        return cores()
 
     @property
     def is_chief(self) -> bool:

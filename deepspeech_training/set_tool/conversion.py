@@ -37,6 +37,7 @@ class Conversion:
     """What becomes of audio. All becomes mono, of 16 bits where the format has bits."""
 
     sample_rate: int = 0  # Hz; 0: that of each file
+    channel: int = 0  # of files with several, counted from 1; 0: their mean
     format: str = 'wav'  # one of FORMATS
     augment: tuple[str, ...] = ()  # as of DeepSpeech.py
     copies: int = 1  # of each utterance, augmented with other random numbers
@@ -95,7 +96,9 @@ class Converter:
     def _convert(self, sample: Sample, number: int, copy: int) -> Converted:
         content = content_of(sample)
         rate = self._conversion.sample_rate or audio_info(sample.path, content).sample_rate
-        samples = read_audio(sample.path, FeatureConfig(sample_rate=rate), content=content)
+        samples = read_audio(
+            sample.path, FeatureConfig(sample_rate=rate, channel=self._conversion.channel), content=content
+        )
         if self._conversion.augment:
             samples = self._augmented(samples, rate, number, copy)
         stem = re.sub(r'[^\w-]+', '_', os.path.splitext(os.path.basename(sample.path))[0])[-60:]

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
 from deepspeech_training import log, storage
 from deepspeech_training.data.formats import LIST_SUFFIXES, read_data_set, write_data_set
 from deepspeech_training.data.manifest import Problem, Sample
+from deepspeech_training.data.probing import look_at_audio
 from deepspeech_training.data.remembered import memory_folder
 from deepspeech_training.data.tar_shards import shards_of
 from deepspeech_training.errors import DataError, FlagError
@@ -56,6 +58,8 @@ def check_job(job: Job) -> None:
             known.add(os.path.realpath(file))
             if not storage.is_remote(file):
                 _check_place(job, path, file)
+            elif job.conversion and not is_container(file):
+                raise FlagError(f'--output={path}: new audio goes into local folders, or into .tar and .sdb anywhere')
 
 
 def _check_place(job: Job, path: str, file: str) -> None:
@@ -69,7 +73,7 @@ def _check_place(job: Job, path: str, file: str) -> None:
     if os.path.lexists(file) and not job.overwrite:
         raise FlagError(f'--output={path}: is there already; --overwrite replaces it')
     audio = audio_folder(file)
-    if job.conversion and not file.endswith(CONTAINERS) and os.path.lexists(audio):
+    if job.conversion and not is_container(file) and os.path.lexists(audio):
         raise FlagError(f'--output={path}: {audio}, where its audio goes, is there already; remove or rename it')
 
 
@@ -83,6 +87,11 @@ def files_of(path: str) -> list[str]:
         raise FlagError(f'--output={path}: {str(error).removeprefix(f"{path}: ")}') from None
 
 
+def is_container(path: str) -> bool:
+    """Whether the format has the audio inside."""
+    return path.lower().endswith(CONTAINERS)
+
+
 def audio_folder(path: str) -> str:
     """Where new audio of a CSV file or JSON lines goes, as `write_data_set` calls it."""
     return f'{os.path.splitext(path)[0]}-audio'
@@ -93,7 +102,12 @@ def run(job: Job) -> list[str]:
 
     Raises `DataError` for data that cannot be read or written; outputs that are complete by then stay.
     """
-    samples = read_all(job)
+    sources = read_all(job)
+    if not job.conversion and any(is_container(file) for path in job.outputs for file in files_of(path)):
+        sources = _sound(job, sources)
+    samples = list(chain.from_iterable(sources.values()))
+    if not samples:
+        raise DataError(f'{", ".join(job.sources)}: no utterance can be used')
     if job.sample:
         samples = pick(samples, job.sample, job.seed)
     parts = [samples]
@@ -109,32 +123,38 @@ def run(job: Job) -> list[str]:
     return told
 
 
-def read_all(job: Job) -> list[Sample]:
-    """The samples of all sources. Raises `DataError` that names what cannot be read."""
-    samples: list[Sample] = []
+def read_all(job: Job) -> dict[str, list[Sample]]:
+    """The samples of each source. Raises `DataError` that names what cannot be read."""
+    samples: dict[str, list[Sample]] = {}
     problems: list[Problem] = []
     errors = []
     for path in job.sources:
         try:
-            found, bad = read_data_set(path, labeled=job.labeled, folder=memory_folder(''))
+            samples[path], bad = read_data_set(path, labeled=job.labeled, folder=memory_folder(''))
         except DataError as error:
             errors.append(str(error))
             continue
-        samples += found
         problems += bad
     if errors:
         raise DataError('\n'.join(errors))
     tell_bad(job, list(map(str, problems)))
-    if not samples:
-        raise DataError(f'{", ".join(job.sources)}: no utterance can be used')
     return samples
+
+
+def _sound(job: Job, sources: Mapping[str, Sequence[Sample]]) -> dict[str, list[Sample]]:
+    """The samples whose audio can be read: what is inside of a data set is hard to mend. Raises `DataError`."""
+    facts = look_at_audio(sources, memory_folder(''), job.show_progressbar)
+    wrong = {path: problem for path, problem in facts.items() if isinstance(problem, str)}
+    bad = [str(each.problem(wrong[each.path])) for each in chain(*sources.values()) if each.path in wrong]
+    tell_bad(job, bad)
+    return {source: [each for each in samples if each.path not in wrong] for source, samples in sources.items()}
 
 
 def tell_bad(job: Job, problems: Sequence[str]) -> None:
     """Warns of rows that are left out. Raises `DataError` instead, where they may not be."""
     if not problems:
         return
-    lines = [f'{len(problems)} utterances cannot be used:', *(f'  {each}' for each in problems[:SHOWN])]
+    lines = [f'Utterances that cannot be used: {len(problems)}', *(f'  {each}' for each in problems[:SHOWN])]
     if len(problems) > SHOWN:
         lines.append(f'  and {len(problems) - SHOWN} more')
     if not job.skip_bad:
@@ -164,14 +184,18 @@ def _write_converted(
 ) -> int:
     """New audio beside `path`, and the data set of it. What is there when something fails is removed."""
     audio = audio_folder(path)
-    unfinished = f'{audio}.{uuid.uuid4().hex}.tmp'
     moved = ''
+    unfinished = ''
     try:
-        os.mkdir(unfinished)
+        if storage.is_remote(path):
+            unfinished = tempfile.mkdtemp()
+        else:
+            unfinished = f'{audio}.{uuid.uuid4().hex}.tmp'
+            os.mkdir(unfinished)
         converted = list(_convert(job, conversion, unfinished, samples, first, bar))
         tell_bad(job, [str(each.sample.problem(each.problem)) for each in converted if each.problem])
         good = [each.sample for each in converted if not each.problem]
-        if not path.lower().endswith(CONTAINERS):
+        if not is_container(path):
             os.rename(unfinished, audio)
             moved = audio
             good = [replace(sample, path=os.path.join(audio, os.path.basename(sample.path))) for sample in good]

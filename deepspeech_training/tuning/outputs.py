@@ -110,8 +110,8 @@ def compute_outputs(
     total = sum(map(len, sets.values()))
 
     def outputs() -> Iterator[tuple[str, np.ndarray]]:
-        for place, logits in model_outputs(model, sets, advance, channel):
-            yield place.sample.transcript, logits
+        for (_, sample), logits in model_outputs(model, sets, advance, channel):
+            yield sample.transcript, logits
             advance()
 
     temporary = f'{path}.{os.getpid()}.tmp'

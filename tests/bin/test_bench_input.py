@@ -10,6 +10,9 @@ from types import ModuleType
 import numpy as np
 import pytest
 import soundfile as sf
+from input_bench.peer import time_peer
+
+from deepspeech_training.errors import FlagError
 
 SCRIPT = Path(__file__).resolve().parents[2] / 'bin' / 'bench_input.py'
 
@@ -81,6 +84,22 @@ def test_augmentations_are_measured_one_by_one_and_together(
         'augmented, by the clock',
     ]
     assert bench_input.main([str(csv), '--epochs', '1', '--augment', 'volum']) == 2
+
+
+def test_formats_are_measured_one_by_one(
+    bench_input: ModuleType, csv: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert bench_input.main([str(csv), '--epochs', '1', '--formats']) == 0
+    names = [line[:30].strip() for line in capsys.readouterr().out.splitlines()]
+    for name in ('WAV, 16 bits', 'WAV, mu-law', 'FLAC', 'Ogg Vorbis', 'Ogg Opus', 'MP3'):
+        assert f'read: {name}' in names
+        assert f'check: {name}' in names
+
+
+@pytest.mark.parametrize(('python', 'reason'), [('none/python', 'cannot be run'), (sys.executable, 'torchaudio')])
+def test_a_peer_that_cannot_run_is_named(python: str, reason: str) -> None:
+    with pytest.raises(FlagError, match=rf'--peer_python=.*{reason}'):
+        time_peer(python, [], batch_size=1, sample_rate=16000, repeats=1, audio_seconds=1.0)
 
 
 def test_a_missing_file_is_named(bench_input: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,6 +25,12 @@ def doctor(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, encoding='utf-8', timeout=120)
 
 
+@pytest.fixture(autouse=True)
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests leave nothing in the user's folders."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
+
+
 @pytest.fixture
 def sets(tmp_path: Path) -> list[Path]:
     return [
@@ -74,6 +80,7 @@ def test_status_tells_errors_and_with_strict_warnings(sets: list[Path], tmp_path
         (['a.csv', '--fix', 'no/such/'], '--fix=no/such: cannot be made: No such file or directory'),
         (['a.csv', '--fix', './a.csv'], '--fix=./a.csv: would replace an input; name another file'),
         (['a.csv', 'b.csv', '--fix', 'c.csv'], 'there are 2 data sets and 1 outputs'),
+        (['a.csv', '--json', 'r', '--html', 'r'], 'r: two outputs would go there'),
         (['a.csv', 'a.csv'], 'a.csv: is named twice'),
         (['a.csv', '--processes', '0'], '--processes=0: must be at least 1'),
         (['a.csv', '--outlier', 'nan'], '--outlier=nan: must be more than 0'),
@@ -99,6 +106,22 @@ def test_wrong_use(
     assert message in told.err
     assert told.out == ''
     assert (tmp_path / 'a.csv').read_bytes() == before
+
+
+def test_what_nobody_reads_is_written_all_the_same(sets: list[Path], tmp_path: Path) -> None:
+    """Also for names that are no UTF-8, and standard output that knows ASCII only."""
+    odd = tmp_path / os.fsdecode(b'\xff.csv')
+    odd.write_bytes(sets[0].read_bytes())
+    command = [sys.executable, str(SCRIPT), str(odd), '--html', str(tmp_path / 'r.html')]
+    environment = {**os.environ, 'PYTHONIOENCODING': 'ascii'}
+    read, write = os.pipe()
+    os.close(read)
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, env=environment, check=False, timeout=120)
+    os.close(write)
+    assert (done.returncode, done.stderr.decode()) == (0, f'I Wrote {tmp_path / "r.html"}\n')
+    assert b'\\udcff.csv' in (tmp_path / 'r.html').read_bytes()
+    shown = subprocess.run(command, capture_output=True, env=environment, check=False, timeout=120)
+    assert b'\\udcff.csv\n' in shown.stdout
 
 
 def test_a_full_disk_keeps_what_is_there(sets: list[Path], small_disk: Path) -> None:

@@ -39,6 +39,12 @@ def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file())
 
 
+@pytest.fixture(autouse=True)
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The tests leave nothing in the user's folders."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
+
+
 @pytest.fixture
 def sets(tmp_path: Path) -> list[Path]:
     return [
@@ -90,10 +96,10 @@ def test_split_and_sample(sets: list[Path], tmp_path: Path) -> None:
     [('wav', 'WAV PCM_16'), ('flac', 'FLAC PCM_16'), ('ogg', 'OGG VORBIS'), ('opus', 'OGG OPUS'), ('mp3', 'MP3')],
 )
 def test_audio_is_converted(tmp_path: Path, name: str, sample_format: str) -> None:
-    tone = 0.5 * np.sin(2 * np.pi * 440 * np.arange(44100) / 44100)
-    wav(tmp_path / 'tone.wav', np.stack([tone, tone], axis=1), 44100, subtype='PCM_24')
+    low, tone = (0.5 * np.sin(2 * np.pi * frequency * np.arange(44100) / 44100) for frequency in (100, 440))
+    wav(tmp_path / 'tone.wav', np.stack([low, tone], axis=1), 44100, subtype='PCM_24')
     source, output = table(tmp_path / 'in.csv', [('tone.wav', 'a')]), tmp_path / 'out.csv'
-    done = tool(source, '--output', output, '--audio_format', name, '--audio_rate', '16000')
+    done = tool(source, '--output', output, '--audio_format', name, '--audio_rate=16000', '--audio_channel=2')
     assert done.returncode == 0, done.stderr
     path = tmp_path / 'out-audio' / f'000000-tone.{name}'
     info = soundfile.info(path)
@@ -144,6 +150,10 @@ def test_what_cannot_be_used(sets: list[Path], tmp_path: Path) -> None:
     assert f'{sets[0]}:5: {tmp_path / "a" / "3.wav"}: cannot be read as audio' in with_audio.stderr
     assert with_audio.stdout == f'{tmp_path / "out.csv"}: 23 utterances\n'
     assert len(texts(tmp_path / 'out.csv')) == 23
+    inside = tool(*sets, '--on_bad_sample=skip', '--output', tmp_path / 'out.sdb')
+    assert inside.returncode == 0
+    assert inside.stdout == f'{tmp_path / "out.sdb"}: 23 utterances\n'
+    assert 'cannot be read as audio' in inside.stderr
 
 
 @pytest.mark.parametrize(
@@ -165,6 +175,7 @@ def test_what_cannot_be_used(sets: list[Path], tmp_path: Path) -> None:
         (['a.csv', '--copies', '2', '--output', 'x.csv'], '--copies=2: without --augment they would be alike'),
         (['a.csv', '--audio_rate=11025', '--audio_format=opus', '--output', 'x.csv'], 'opus with 11025 Hz'),
         (['a.csv', '--audio_rate=8000', '--output', 'a.jsonl'], 'a-audio, where its audio goes, is there already'),
+        (['a.csv', '--audio_rate=8000', '--output', 'memory://a.csv'], 'new audio goes into local folders'),
         (['no.csv', 'gone.csv', '--output', 'x.csv'], 'gone.csv: cannot be read: No such file'),
     ],
 )

@@ -10,10 +10,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import evaluate
+import numpy as np
 import pytest
 
 from deepspeech_training.config import Config, ExportConfig
 from deepspeech_training.data.checks import check_data
+from deepspeech_training.data.formats import read_data_set, write_data_set
 from deepspeech_training.export.formats import export_model
 from deepspeech_training.text.alphabet import Alphabet
 from tests.evaluation.page import Page
@@ -117,6 +119,24 @@ def test_a_page_with_what_was_heard(toy: Config, tmp_path: Path, capsys: pytest.
         f'Test on {other}',
         'Test on overall',
     ]
+
+
+def test_sets_that_contain_their_recordings(toy: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (path,) = toy.data.test_files
+    samples, _ = read_data_set(path)
+    write_data_set(str(tmp_path / 'set.tar'), samples)
+    options = ['--html', str(tmp_path / 'page.html'), '--noshow_progressbar']
+    assert evaluate.main([toy.checkpoints.load_dir, path, str(tmp_path / 'set.tar'), *options]) == 0
+    page = Page((tmp_path / 'page.html').read_text(encoding='utf-8'))
+    for one, other in zip(*([row for row in page.rows if row.data['set'] == number] for number in '01'), strict=True):
+        assert one.heard == other.heard
+        assert np.array_equal(one.audio()[0], other.audio()[0])
+    assert evaluate.main([toy.checkpoints.load_dir, str(tmp_path / 'set.tar'), '--html_audio', '0', *options]) == 0
+    page = Page((tmp_path / 'page.html').read_text(encoding='utf-8'))
+    assert [row.source for row in page.rows] == [''] * len(samples)
+    assert f'0 recordings are in this page, {len(samples)} are not' in ''.join(page.texts)
+    assert evaluate.main([toy.checkpoints.load_dir, str(tmp_path / 'set.tar'), '--audio_channel', '2']) == 2
+    assert 'has 1 channel; there is no channel 2' in said(capsys)[1]
 
 
 def test_with_a_language_model(toy: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,12 @@ from __future__ import annotations
 import csv
 import importlib
 import re
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +19,10 @@ import soundfile
 
 from deepspeech_training.config import DataConfig, FeatureConfig
 from deepspeech_training.data.checks import check_data
+from deepspeech_training.importing.archives import unpack
 from deepspeech_training.importing.program import run
 from deepspeech_training.text.alphabet import Alphabet
-from tests.corpora import CORPORA, TinyCorpus, tone_of
+from tests.corpora import CORPORA, TABLE_ARGUMENTS, TinyCorpus, tone, tone_of
 
 RATE = 16000
 MP3_EDGE = 0.1  # seconds that MP3 may add at the ends
@@ -115,7 +122,7 @@ def test_an_unpacked_folder_is_as_good(name: str, archives: dict[str, list[Path]
     check(tmp_path / 'out', corpus)
 
 
-@pytest.mark.parametrize('name', ['common-voice', 'ldc93s1', 'fsdd'])
+@pytest.mark.parametrize('name', ['common-voice', 'ldc93s1', 'fsdd', 'vctk', 'aishell'])
 def test_a_folder_that_has_the_corpus_is_imported_in_place(
     name: str, archives: dict[str, list[Path]], tmp_path: Path
 ) -> None:
@@ -124,9 +131,55 @@ def test_a_folder_that_has_the_corpus_is_imported_in_place(
     assert do_import(corpus.script, tmp_path / 'first', '--archive', *archives[name]) == 0
     unpacked = tmp_path / 'first' / 'unpacked'
     folder = unpacked if unpacked.exists() else archives[name][0]
+    if name == 'aishell':  # its own folder of audio, as it is after all archives in it were unpacked
+        folder = unpacked / 'data_aishell.tgz' / 'data_aishell'
+        for archive in list((folder / 'wav').iterdir()):
+            unpack(archive, folder / 'wav', show_progress=False)
     for _ in range(2):
         assert do_import(corpus.script, folder) == 0
         check(folder, corpus)
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """A web server with the files of a folder, and a page that lists them."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(('127.0.0.1', 0), partial(Handler, directory=str(folder)))
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    try:
+        yield f'http://127.0.0.1:{server.server_port}/'
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_downloads_of_a_page(archives: dict[str, list[Path]], tmp_path: Path) -> None:
+    corpus = CORPORA['voxforge']
+    with served(archives['voxforge'][0]) as url:
+        assert do_import(corpus.script, tmp_path, '--url', url) == 0
+        check(tmp_path, corpus)
+        for archive in tmp_path.glob('*.tgz'):
+            archive.unlink()  # the space may be needed
+        assert do_import(corpus.script, tmp_path, '--url', url) == 0
+        check(tmp_path, corpus)
+        assert not list(tmp_path.glob('*.tgz'))
+
+
+def test_downloads_that_are_no_archives(
+    archives: dict[str, list[Path]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = CORPORA['ldc93s1']
+    with served(archives['ldc93s1'][0]) as url:
+        monkeypatch.setattr(importlib.import_module(corpus.script), 'ADDRESS', url + 'LDC93S1')
+        assert do_import(corpus.script, tmp_path) == 0
+    check(tmp_path, corpus)
+    assert do_import(corpus.script, tmp_path) == 0  # without the server
 
 
 def test_librispeech_has_its_old_name_too(archives: dict[str, list[Path]], tmp_path: Path) -> None:
@@ -142,7 +195,7 @@ def test_audio_may_stay_as_it_is(name: str, archives: dict[str, list[Path]], tmp
     rows = read_rows(tmp_path)
     assert len(rows) == len(corpus.expected)
     assert all(row['wav_filename'].startswith('unpacked/') for row in rows)
-    assert not (tmp_path / 'wav').exists()
+    assert not (tmp_path / 'converted').exists()
     check_for_training(tmp_path)
 
 
@@ -150,12 +203,28 @@ def test_another_rate(archives: dict[str, list[Path]], tmp_path: Path) -> None:
     command = ('import_fsdd', tmp_path, '--archive', *archives['fsdd'])
     for rate in (8000, 16000):
         assert do_import(*command, '--sample_rate', rate) == 0
-        assert {soundfile.info(path).samplerate for path in (tmp_path / 'wav').iterdir()} == {rate}
+        assert {soundfile.info(path).samplerate for path in (tmp_path / 'converted').iterdir()} == {rate}
+
+
+def test_one_channel(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source = tmp_path / 'source'
+    source.mkdir()
+    soundfile.write(source / 'a.wav', np.stack([tone(1, 1, RATE), tone(2, 1, RATE)], axis=1), RATE)
+    (source / 'a.txt').write_text('a call')
+    command = ('import_folder', tmp_path, '--archive', source, '--dev_share', 0, '--test_share', 0)
+    for channel in (1, 2):
+        assert do_import(*command, '--audio_channel', channel) == 0
+        (row,) = read_rows(tmp_path)
+        assert row['wav_filename'] == f'converted-channel-{channel}/a.wav'
+        samples, _ = soundfile.read(tmp_path / row['wav_filename'], dtype='float32')
+        assert tone_of(samples, RATE) == channel
+    assert do_import(*command, '--audio_channel', 3) == 2
+    assert 'the audio cannot be used' in capsys.readouterr().err
 
 
 def test_the_other_microphone(archives: dict[str, list[Path]], tmp_path: Path) -> None:
     assert do_import('import_vctk', tmp_path, '--archive', *archives['vctk'], '--microphone', 2) == 0
-    samples, rate = soundfile.read(next((tmp_path / 'wav').rglob('*.wav')), dtype='float32')
+    samples, rate = soundfile.read(next((tmp_path / 'converted').rglob('*.wav')), dtype='float32')
     assert tone_of(samples, rate) >= 20
 
 
@@ -206,6 +275,7 @@ def test_wrong_arguments(archives: dict[str, list[Path]], tmp_path: Path, capsys
     (tmp_path / 'file').write_text('')
     assert f'{tmp_path}/file: is a file' in wrong(capsys, 'import_fsdd', tmp_path / 'file')
     assert 'must be cut' in wrong(capsys, 'import_ted', tmp_path, '--archive', *archives['ted-2'], '--keep_audio')
+    assert '--archive names what is elsewhere' in wrong(capsys, 'import_folder', tmp_path / 'new')
     assert 'cannot be downloaded by a program' in wrong(capsys, 'import_cv2', tmp_path / 'new')
     assert '--language: which one?' in wrong(capsys, 'import_m-ailabs', tmp_path / 'new')
     assert "--subsets: 'dev' is no part" in wrong(capsys, 'import_librispeech', tmp_path / 'new', '--subsets', 'dev')
@@ -216,12 +286,42 @@ def test_wrong_tables(archives: dict[str, list[Path]], tmp_path: Path, capsys: p
     told = wrong(capsys, *command, '--table', 'list.csv')
     assert "list.csv:1: has no column 'wav_filename'. Its first line has 'who', 'file', 'said', 'part'" in told
     assert '--table=other.csv: is not there' in wrong(capsys, *command, '--table', 'other.csv')
+    (tmp_path / 'header.csv').write_text('file,said\n')
+    flags = ('--audio_column', 'file', '--transcript_column', 'said')
+    assert 'header.csv: has no rows' in wrong(capsys, *command, '--table', tmp_path / 'header.csv', *flags)
     assert 'must be one character' in wrong(capsys, *command, '--table', 'list.csv', '--delimiter', '::')
+
+
+def test_files_of_others_are_not_replaced(
+    archives: dict[str, list[Path]], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    own = shutil.copytree(archives['table'][0], tmp_path / 'own')
+    table = own / 'list.csv'
+    command = ('import_folder', own, *TABLE_ARGUMENTS)
+    assert do_import(*command) == 0
+    assert do_import(*command) == 0
+    table = table.rename(own / 'dev.csv')
+    content = table.read_bytes()
+    capsys.readouterr()
+    flags = ('--table', table, '--split_by', 'utterance')
+    assert f'{table}: is there already, and no importer made it' in wrong(capsys, *command, *flags)
+    assert table.read_bytes() == content
+
+
+@pytest.mark.parametrize('name', ['../train', '/train', 'rejected', '.train', 'a b', 'a/b'])
+def test_splits_that_no_file_can_have(tmp_path: Path, name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / 'in').mkdir()
+    text = f'wav_filename,transcript,part\na.wav,a,train\nb.wav,b,{name}\n'
+    (tmp_path / 'in' / 'list.csv').write_text(text)
+    command = ('import_folder', tmp_path / 'out', '--archive', tmp_path / 'in', '--table', 'list.csv')
+    told = wrong(capsys, *command, '--split_column', 'part')
+    assert f'list.csv:3: the split {name!r} cannot be the name of a CSV file' in told
+    assert not list((tmp_path / 'out').rglob('*.csv'))
 
 
 def test_a_table_without_header(tmp_path: Path, archives: dict[str, list[Path]]) -> None:
     table = tmp_path / 'list.txt'
-    table.write_text('0.wav|null\n2.wav|zwei\n', encoding='utf-8')
+    table.write_text('0.wav|null\n|names nothing\n2.wav|zwei\n', encoding='utf-8')
     flags = (
         '--table',
         table,

@@ -7,6 +7,7 @@ import pytest
 
 from deepspeech_training.config import DataConfig
 from deepspeech_training.data.order import epoch_batches
+from deepspeech_training.data.turns import places_of
 from deepspeech_training.parallel.strategy import StepResult
 
 from .conftest import Case
@@ -22,14 +23,17 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize('data', SETTINGS, ids=['equal', 'buckets', 'frames', 'both'])
-@pytest.mark.parametrize('done', [0, 7])
-def test_every_sample_once_an_epoch_and_all_ranks_in_step(case: Case, data: DataConfig, done: int) -> None:
-    """Also in what is left of an epoch that was interrupted."""
+@pytest.mark.parametrize(('done', 'weight'), [(0, 1.0), (7, 1.0), (7, 1.5)])
+def test_every_sample_once_an_epoch_and_all_ranks_in_step(
+    case: Case, data: DataConfig, done: int, weight: float
+) -> None:
+    """Also in what is left of an epoch that was interrupted, and of those that are chosen of sets with weights."""
     strategy = case.create()
     for count in (0, 1, 20, 41):
-        frames = np.sort(np.random.default_rng(count).integers(20, 200, count))
+        rows, turns = places_of((weight,), np.zeros(count, np.int64))
+        frames = np.sort(np.random.default_rng(count).integers(20, 200, count))[rows]
         for epoch in range(2):
-            batches = epoch_batches(frames, data, epoch, seed=1).after(min(done, count))
+            batches = epoch_batches(frames, data, epoch, 1, turns).after(min(done, count))
             expected = [part.tolist() for part in np.split(batches.rows, batches.ends)[: len(batches.sizes)]]
             for training in (True, False):
                 shards = strategy.all_gather(strategy.shard(batches.rows, batches.sizes, training=training))

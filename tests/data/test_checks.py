@@ -20,6 +20,7 @@ from deepspeech_training.data.checks import DataSets, check_data
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.byte_alphabet import ByteAlphabet
 
 ALPHABET = Alphabet(" abcdefghijklmnopqrstuvwxyz'", 'data/alphabet.txt')
 SKIP = DataConfig(on_bad_sample='skip')
@@ -275,7 +276,7 @@ def test_csv_files_that_cannot_be_used(tmp_path: Path) -> None:
 
     message = Run().error(train=[str(tmp_path / 'missing.csv'), bad_row], dev=[str(empty)], test=[str(headless)])
 
-    assert message.startswith('3 CSV files that cannot be used:\n')
+    assert message.startswith('3 data sets that cannot be used:\n')
     for part in ['missing.csv: cannot be read: No such file', 'empty.csv: is empty', 'headless.csv: lacks the column']:
         assert part in message
     assert '1 problem with rows and audio files:' in message
@@ -446,7 +447,7 @@ def test_skipping_does_not_help_csv_files_that_cannot_be_used(tmp_path: Path) ->
 
     message = Run(SKIP).error(train=[good], dev=[str(tmp_path / 'missing.csv')])
 
-    assert message.splitlines()[0] == '1 CSV file that cannot be used:'
+    assert message.splitlines()[0] == '1 data set that cannot be used:'
     assert 'missing.csv: cannot be read' in message
     assert 'nowhere.wav' not in message
 
@@ -630,3 +631,16 @@ def test_reference_data_with_the_wrong_alphabet(deepspeech_data: Path) -> None:
 
     assert "'о' (U+043E)" in message
     assert '172 of 172 rows' in message
+
+
+def test_bytes_are_counted_where_they_are_the_labels(tmp_path: Path) -> None:
+    wav(tmp_path / 'a.wav', 512 + 4 * 320)  # 5 frames
+    alphabet = ByteAlphabet(normalization='NFC')
+    good = table(tmp_path / 'good.csv', ('a.wav', 'яю'), ('a.wav', 'и\u0306ж'), ('a.wav', 'яa'))
+    (first, second, third) = Run(alphabet=alphabet).check(train=[good]).train
+    assert [len(alphabet.encode(sample.transcript)) for sample in (first, second, third)] == [4, 4, 3]
+    long = table(tmp_path / 'long.csv', ('a.wav', 'яюя'), ('a.wav', 'a\ufffd'))
+    message = Run(alphabet=alphabet).error(train=[long])
+    assert 'the transcript is too long for its audio: 6 bytes and 0 repeated pairs need 6 frames' in message
+    assert 'U+FFFD' in message
+    assert '--alphabet_config_path' not in message

@@ -61,6 +61,14 @@ def test_warnings_are_left_out_where_that_is_wanted(tmp_path: Path) -> None:
     assert found(output) == []
 
 
+def test_the_list_of_an_earlier_run_is_removed(tmp_path: Path) -> None:
+    output = tmp_path / 'out.csv'
+    for path, listed in ((sick_set(tmp_path), True), (table(tmp_path / 'well.csv', sound_set(tmp_path)), False)):
+        examination, _ = examined(path)
+        write_fixed(examination, 0, str(output), strict=False)
+        assert (tmp_path / 'out.dropped.csv').exists() == listed
+
+
 def test_shared_audio_stays_in_the_last_set(tmp_path: Path) -> None:
     rows = sound_set(tmp_path, count=4)
     train, test = table(tmp_path / 'train.csv', rows), table(tmp_path / 'test.csv', rows[2:3])
@@ -125,6 +133,7 @@ def test_where_each_set_goes(tmp_path: Path) -> None:
     [
         (['x.csv'], ['a.csv', 'b.csv'], 'there are 2 data sets and 1 outputs'),
         (['./a.csv'], ['a.csv'], 'would replace an input'),
+        (['a.csv'], ['a.dropped.csv'], 'would replace an input'),
         (['in/'], ['in/a.csv', 'in/b.csv'], 'would replace an input'),
         (['b.csv', 'a.csv'], ['a.csv', 'b.csv'], 'would replace an input'),
         (['out/'], ['in/a.csv', 'on/a.csv'], 'two data sets would go there'),

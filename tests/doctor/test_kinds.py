@@ -12,6 +12,8 @@ import pytest
 
 from deepspeech_training.doctor.kinds import KINDS
 from deepspeech_training.doctor.listening import listen
+from deepspeech_training.errors import DataError
+from deepspeech_training.text.byte_alphabet import ByteAlphabet
 from tests.doctor.sets import RATE, Audio, examined, found, sound_set, speech, table, wav
 
 Expected = list[tuple[str, str, int]]
@@ -104,6 +106,25 @@ def test_one_channel_that_is_clipped_is_heard(tmp_path: Path) -> None:
     measured = listen(str(path), path.read_bytes())
     assert measured.channels == 2
     assert measured.clipped == pytest.approx(np.mean(np.abs(CLIPPED) == 1) / 2)
+
+
+def test_a_channel_that_is_picked_is_the_one_that_counts(tmp_path: Path) -> None:
+    path = wav(tmp_path / 'a.wav', np.stack([np.zeros(RATE), speech(1)], axis=1))
+    peaks = [listen(str(path), path.read_bytes(), channel).peak for channel in (0, 1, 2)]
+    assert peaks == pytest.approx([0.2, 0, 0.4], abs=1e-3)
+    with pytest.raises(DataError, match='has 2 channels; there is no channel 3'):
+        listen(str(path), path.read_bytes(), 3)
+
+
+def test_a_model_of_bytes_writes_everything(tmp_path: Path) -> None:
+    rows = sound_set(tmp_path)
+    rows[1] = (rows[1][0], 'señor')
+    path = table(tmp_path / 'train.csv', rows)
+    assert found(path, alphabet=ByteAlphabet(normalization='NFC')) == []
+    rows[1] = (rows[1][0], '日' * 17)  # 51 bytes, and a second has 49 frames
+    assert found(table(path, rows), alphabet=ByteAlphabet(normalization='NFC')) == [('length', 'train.csv', 3)]
+    _, report = examined(path, alphabet=ByteAlphabet(normalization='NFC'))
+    assert all(each.known for each in report.characters)
 
 
 def test_silence_is_measured(tmp_path: Path) -> None:
@@ -242,7 +263,7 @@ def test_the_same_transcripts_in_several_sets(tmp_path: Path) -> None:
     paths = table(tmp_path / 'train.csv', train), table(tmp_path / 'test.csv', test)
     _, report = examined(*paths)
     assert [(each.kind, each.set) for each in report.findings] == [('text', 1)]
-    assert report.findings[0].problem.message == f"1 of its 3 transcripts are in {paths[0]}, too, as 'say one one'"
+    assert report.findings[0].problem.message == f"33% of its transcripts are in {paths[0]}, too, as 'say one one'"
 
 
 def test_speakers_in_several_sets(tmp_path: Path) -> None:
@@ -253,7 +274,7 @@ def test_speakers_in_several_sets(tmp_path: Path) -> None:
     ]
     _, report = examined(*paths)
     assert [(each.kind, each.set) for each in report.findings] == [('speaker', 1)]
-    assert report.findings[0].problem.message == f'1 of its 2 speakers, with 1 rows, are in {paths[0]}, too: bob'
+    assert report.findings[0].problem.message == f'33% of its rows are of speakers who are in {paths[0]}, too: bob'
     assert report.sets[0].speakers == {'bob': 2, 'ann': 1}
 
 

@@ -22,8 +22,8 @@ def utterances(count: int, seed: int, rate: float = 0.2) -> Counts:
 
 def bootstrap(counts: Counts, number: int = 0) -> Bootstrap:
     made = Bootstrap(number)
-    for position, row in enumerate(counts.tolist()):
-        made.add(position, *row)
+    for line, row in enumerate(counts.tolist()):
+        made.add(line, *row)
     return made
 
 
@@ -48,8 +48,8 @@ def test_the_true_rate_is_within_them_about_as_often_as_they_say() -> None:
 def test_the_order_makes_no_difference_and_each_run_gives_the_same() -> None:
     counts = utterances(20, seed=3)
     backwards = Bootstrap()
-    for position in reversed(range(20)):
-        backwards.add(position, *counts[position].tolist())
+    for line in reversed(range(20)):
+        backwards.add(line, *counts[line].tolist())
     assert np.array_equal(bootstrap(counts).totals, backwards.totals)
     assert bootstrap(counts).wer() == backwards.wer()
     assert not np.array_equal(bootstrap(counts, number=1).totals, backwards.totals)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import csv
+import io
 import json
 import shutil
 import subprocess
@@ -175,6 +177,16 @@ def test_compressed_recordings_stay_as_they_are(format_name: str, kind: str, fol
     path = folder / 'sound'
     soundfile.write(path, np.zeros(8000, np.float32), 8000, format=format_name)
     assert data_uri(str(path)).startswith(f'data:audio/{kind};base64,')
+
+
+@pytest.mark.parametrize('subtype', ['PCM_16', 'PCM_U8', 'ULAW', 'PCM_24', 'FLOAT'])
+def test_others_keep_all_their_samples(subtype: str, folder: Path) -> None:
+    path = folder / 'stereo.wav'
+    soundfile.write(path, np.random.default_rng(0).uniform(-1, 1, [800, 2]), 44100, subtype=subtype)
+    _, _, content = data_uri(str(path)).partition('data:audio/flac;base64,')
+    found, rate = soundfile.read(io.BytesIO(base64.b64decode(content)))
+    np.testing.assert_allclose(found, soundfile.read(path)[0], rtol=0, atol=2**-23 if subtype == 'FLOAT' else 0)
+    assert rate == 44100
 
 
 def test_recordings_that_cannot_be_in_a_page_are_linked(folder: Path) -> None:

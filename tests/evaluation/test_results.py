@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from deepspeech_training.evaluation import confusions
-from deepspeech_training.evaluation.confusions import Confusions
+from deepspeech_training.evaluation.confusions import Confusions, most_frequent
 from deepspeech_training.evaluation.results import Results
 from deepspeech_training.text.edits import align_words
 from deepspeech_training.text.metrics import Transcription, error_rates
@@ -43,8 +43,8 @@ def test_sets_and_all_of_them_together() -> None:
 def test_rates_are_those_of_the_whole_list(pairs: list[tuple[str, str]]) -> None:
     transcriptions = [of('x', src, res, 1.0) for src, res in pairs]
     with Results(['a']) as results:
-        for position, one in enumerate(transcriptions):
-            results.add(0, position, one)
+        for line, one in enumerate(transcriptions):
+            results.add(0, line, one)
         overall = results.overall()
         assert [each.transcription for each in results.read(range(len(results)))] == transcriptions
     assert (overall.wer, overall.cer, overall.loss) == pytest.approx(error_rates(transcriptions))
@@ -63,6 +63,24 @@ def test_they_are_ranked_by_rate_then_loss() -> None:
         assert (worst.set_name, worst.transcription.wav_filename) == ('a', '3')
 
 
+def test_the_order_in_which_they_come_makes_no_difference() -> None:
+    """As from several processes."""
+    utterances = [
+        (number % 2, number, of(str(number), 'one two', f'{"abcd"[number % 4]} two', 1.0)) for number in range(8)
+    ]
+    found = []
+    for order in (utterances, utterances[::-1]):
+        with Results(['a', 'b']) as results:
+            for utterance in order:
+                results.add(*utterance)
+            names = [each.transcription.wav_filename for each in results.read(results.worst_first())]
+            confused = most_frequent(results.overall().confusions.substitutions, 3)
+            found.append((names, confused, results.overall().bootstrap.wer()))
+    assert found[0] == found[1]
+    assert found[0][0] == ['0', '2', '4', '6', '1', '3', '5', '7']
+    assert found[0][1] == [(('one', 'a'), 2), (('one', 'b'), 2), (('one', 'c'), 2)]
+
+
 def test_names_that_are_no_utf_8_come_back() -> None:
     with Results(['a']) as results:
         results.add(0, 0, of('\udcff.wav', 'müde', 'muede'))
@@ -76,8 +94,8 @@ def test_memory_does_not_grow_with_the_texts() -> None:
     with Results(['a']) as results:
         results.add(0, 0, of('x', long, long))
         tracemalloc.start()
-        for position in range(1, 2000):
-            results.add(0, position, of(f'{position}.wav', long, long))
+        for line in range(1, 2000):
+            results.add(0, line, of(f'{line}.wav', long, long))
         grown, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
         assert grown < 200_000

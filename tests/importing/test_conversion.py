@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import soundfile
 
+from deepspeech_training.config import FeatureConfig
 from deepspeech_training.errors import DataError
 from deepspeech_training.importing.conversion import Converted, Piece, Recording, convert, convert_all
 from tests.corpora import sound, tone, tone_of
 
 
 def one(audio: Path, output: Path, rate: int = 16000, start: float = 0.0, end: float | None = None) -> Converted:
-    (result,) = convert(Recording(str(audio), (Piece(str(output), start, end),)), rate)
+    (result,) = convert(Recording(str(audio), (Piece(str(output), start, end),)), FeatureConfig(sample_rate=rate))
     return result
 
 
@@ -42,7 +43,7 @@ def test_pieces_are_the_seconds_that_are_asked_for(tmp_path: Path) -> None:
         Piece(str(tmp_path / 'beyond.wav'), 2.5, 9.0),
         Piece(str(tmp_path / 'none.wav'), 3.5, 4.0),
     )
-    results = convert(Recording(str(audio), pieces), 16000)
+    results = convert(Recording(str(audio), pieces), FeatureConfig())
     for result, part in zip(results, (written[1600:14400], written[32800:], written[40000:]), strict=False):
         np.testing.assert_array_equal(soundfile.read(result.path, dtype='int16')[0], part)
     assert results[3].problem == 'its recording of 3.00 s has nothing at 3.50 s'
@@ -101,7 +102,7 @@ def test_audio_that_cannot_be_used_is_told(tmp_path: Path) -> None:
 
 def test_audio_that_stays_is_looked_at(tmp_path: Path) -> None:
     audio = sound(tmp_path / 'a.flac', 0, 2.0, 48000)
-    (result,) = convert(Recording(str(audio), (Piece(''),)), 16000)
+    (result,) = convert(Recording(str(audio), (Piece(''),)), FeatureConfig())
     assert (result.path, result.frames, result.sample_rate) == (str(audio), 96000, 48000)
 
 
@@ -109,7 +110,7 @@ def test_audio_that_stays_is_looked_at(tmp_path: Path) -> None:
 def test_many_files_by_several_processes(tmp_path: Path, processes: int) -> None:
     audio = [sound(tmp_path / f'{number}.wav', number % 20, 0.3) for number in range(70)]
     recordings = [Recording(str(path), (Piece(str(tmp_path / 'out' / path.name)),)) for path in audio]
-    results = [converted for some in convert_all(recordings, 16000, processes) for converted in some]
+    results = [converted for some in convert_all(recordings, FeatureConfig(), processes) for converted in some]
     assert sorted(result.path for result in results) == sorted(str(tmp_path / 'out' / path.name) for path in audio)
     for path in (tmp_path / 'out').iterdir():
         assert tone_of(*soundfile.read(path, dtype='float32')) == int(path.stem) % 20
@@ -120,5 +121,5 @@ def test_a_full_disk_ends_it(small_disk: Path, tmp_path: Path, processes: int) -
     audio = [sound(tmp_path / f'{number}.wav', number, 20.0) for number in range(2)]
     recordings = [Recording(str(path), (Piece(str(small_disk / path.name)),)) for path in audio]
     with pytest.raises(DataError, match='cannot be written: No space left'):
-        list(convert_all(recordings, 16000, processes))
+        list(convert_all(recordings, FeatureConfig(), processes))
     assert sum(path.suffix == '.wav' for path in small_disk.iterdir()) == 1

@@ -29,6 +29,7 @@ class Behaviour:
     tag: str = '"first"'
     ranges: bool = True
     break_after: int | None = None  # bytes of each answer
+    chunked: bool = False  # without saying how much comes
     status: int = 200
     asked: list[str] = field(default_factory=list)  # the ranges
 
@@ -36,6 +37,8 @@ class Behaviour:
 @contextmanager
 def serving(behaviour: Behaviour) -> Iterator[str]:
     class Handler(BaseHTTPRequestHandler):
+        protocol_version = 'HTTP/1.1'
+
         def do_GET(self) -> None:
             asked = self.headers.get('Range', '')
             behaviour.asked.append(asked)
@@ -58,10 +61,17 @@ def serving(behaviour: Behaviour) -> Iterator[str]:
             else:
                 self.send_response(200)
             self.send_header('ETag', behaviour.tag)
-            self.send_header('Content-Length', str(size - start))
+            if behaviour.chunked:
+                self.send_header('Transfer-Encoding', 'chunked')
+            else:
+                self.send_header('Content-Length', str(size - start))
             self.end_headers()
             end = size if behaviour.break_after is None else start + behaviour.break_after
-            self.wfile.write(behaviour.content[start:end])
+            content = behaviour.content[start:end]
+            if behaviour.chunked:
+                content = b'%x\r\n%s\r\n' % (len(content), content) + (b'0\r\n\r\n' if end >= size else b'')
+            self.wfile.write(content)
+            self.close_connection = True
 
         def log_message(self, *_: object) -> None:
             pass
@@ -91,8 +101,9 @@ def test_a_file_is_there_whole_and_checked(tmp_path: Path) -> None:
     assert behaviour.asked == ['', '']
 
 
-def test_broken_connections_are_taken_up_where_they_broke(tmp_path: Path) -> None:
-    behaviour = Behaviour(break_after=80_000)
+@pytest.mark.parametrize('chunked', [False, True])
+def test_broken_connections_are_taken_up_where_they_broke(tmp_path: Path, chunked: bool) -> None:
+    behaviour = Behaviour(break_after=80_000, chunked=chunked)
     with serving(behaviour) as url:
         assert get(url, tmp_path).read_bytes() == CONTENT
     assert behaviour.asked == ['', 'bytes=80000-', 'bytes=160000-', 'bytes=240000-']

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,7 @@ def test_a_file_of_the_user_decides(tmp_path: Path) -> None:
         ('def validate_label(label:\n', r'line 1: is no Python'),
         ('x = 1\n\nimport no_such_module\n', r"line 3: ModuleNotFoundError: No module named 'no_such_module'"),
         ('def validate(label):\n    return label\n', r'has no function validate_label\(label\)'),
+        ('import sys\nsys.exit(1)\n', r'line 2: SystemExit: 1'),
         ('validate_label = 3\n', r'has no function validate_label\(label\)'),
     ],
 )
@@ -110,6 +112,14 @@ def test_a_function_that_fails(tmp_path: Path, body: str, message: str) -> None:
     validate = load_validate_label(locale(tmp_path, f'def validate_label(label):\n{body}'))
     with pytest.raises(DataError, match=message):
         make_label('hello', LabelSettings(validate=validate))
+
+
+def test_a_file_may_import_its_neighbours(tmp_path: Path) -> None:
+    (tmp_path / 'rules_of_this_test.py').write_text('def clean(label):\n    return label.upper()\n')
+    path = locale(tmp_path, 'from rules_of_this_test import clean as validate_label\n')
+    before = list(sys.path)
+    assert load_validate_label(path)('hello') == 'HELLO'
+    assert sys.path == before
 
 
 def test_a_file_that_is_not_there() -> None:

@@ -47,6 +47,7 @@ def test_columns_by_number(tmp_path: Path) -> None:
         ('a,b\n', {'t': '0'}, 'there is no column 0'),
         ('file,text\na,b\nc,d,e\n', {'t': 'text'}, r"t\.csv:3: has 3 fields, the first line has 2, separated by ','"),
         ('file,text\na\n', {'t': 'text'}, r't\.csv:2: has 1 fields'),
+        ('file,text\na,"b\nc,d\n', {'t': 'text'}, r't\.csv:3: cannot be read as a table: .* Is a quotation mark'),
         ('', {'t': 'text'}, 'is empty'),
     ],
 )

@@ -47,7 +47,7 @@ def start(source: Path, folder: Path) -> subprocess.Popen[str]:
     environment = {**os.environ, MARK: str(folder)}
     process = subprocess.Popen(command(source, folder), stderr=subprocess.PIPE, text=True, env=environment)
     deadline = time.monotonic() + 60
-    while len(list((folder / 'wav').glob('*.wav'))) < 20:
+    while len(list((folder / 'converted').glob('*.wav'))) < 20:
         assert process.poll() is None
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -57,7 +57,7 @@ def start(source: Path, folder: Path) -> subprocess.Popen[str]:
 def check_whole(folder: Path) -> None:
     with (folder / 'train.csv').open(newline='') as file:
         assert len(list(csv.DictReader(file))) > COUNT / 2
-    files = list((folder / 'wav').iterdir())
+    files = list((folder / 'converted').iterdir())
     assert len(files) == COUNT  # nothing is left of the killed one's
     assert {(soundfile.info(path).frames, path.stat().st_size) for path in files} == {(64000, 128044)}
 
@@ -71,7 +71,7 @@ def test_killed_and_started_again(source: Path, tmp_path: Path) -> None:
     while processes_with(MARK, str(tmp_path)):  # its helpers end, too
         assert time.monotonic() < deadline
         time.sleep(0.05)
-    there = {path: path.stat().st_ino for path in (tmp_path / 'wav').glob('[0-9]*.wav')}
+    there = {path: path.stat().st_ino for path in (tmp_path / 'converted').glob('[0-9]*.wav')}
     assert 20 <= len(there) < COUNT
     assert not (tmp_path / 'train.csv').exists()
     done = run_alone(command(source, tmp_path))

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from deepspeech_training.config import FeatureConfig
+from deepspeech_training.decoding import GreedyDecoder
 from deepspeech_training.text.alphabet import Alphabet
+from deepspeech_training.text.byte_alphabet import ByteAlphabet
 from deepspeech_training.transcription.transcript import Transcript, make_segment
 
 SILENCE = np.zeros(16000, np.float32)
@@ -61,3 +63,16 @@ def test_nothing_was_said() -> None:
     for frames in (0, 5):
         segment = make_segment('', said('-' * frames, alphabet).reshape(-1, 4), alphabet, FeatureConfig(), SILENCE, 0.0)
         assert (segment.text, segment.words, segment.confidence) == ('', (), 0.0)
+
+
+def test_bytes_that_are_no_text_have_no_time() -> None:
+    alphabet = ByteAlphabet()
+    path = [label for byte in 'я \udcff x'.encode(errors='surrogateescape') for label in (byte - 1, alphabet.blank)]
+    output = np.full([len(path), 256], -9.0, np.float32)
+    output[np.arange(len(path)), path] = -0.1
+    text = GreedyDecoder(alphabet).decode(output)
+    assert text == 'я \ufffd x'
+    segment = make_segment(text, output, alphabet, FeatureConfig(), SILENCE, start=0.0)
+    assert segment.text == text
+    assert [word.text for word in segment.words] == ['я', 'x']
+    assert segment.words[0].start < segment.words[1].start

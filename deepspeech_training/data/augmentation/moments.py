@@ -10,6 +10,7 @@ import numpy.typing as npt
 from deepspeech_training.config import DataConfig
 from deepspeech_training.data.feature_cache import epoch_of_random_numbers
 from deepspeech_training.data.order import epoch_batches
+from deepspeech_training.data.turns import Turns
 
 
 @dataclass(frozen=True)
@@ -27,15 +28,22 @@ class Moments:
 
 
 def moments_of(
-    epoch: int, epochs: int, frames: npt.NDArray[np.int64], data: DataConfig, seed: int, start: int = 0
+    epoch: int,
+    epochs: int,
+    frames: npt.NDArray[np.int64],
+    data: DataConfig,
+    seed: int,
+    start: int = 0,
+    turns: Turns | None = None,
 ) -> Moments:
     """Those of epoch `epoch` of `epochs`, of utterances with `frames` `[count]` feature frames; with a feature cache,
     those of the epoch whose features it keeps.
 
-    They follow from the order of the epoch, not from who takes part of it, nor from what of it is still to be done.
+    They follow from the order of the epoch, not from who takes part of it, nor from what of it is still to be done. An
+    utterance whose turn (`turns`) does not come in the epoch whose features are kept has the moment at its beginning.
     """
     drawn = epoch_of_random_numbers(epoch, data)
-    count = len(frames)
-    clocks = np.empty(count)
-    clocks[epoch_batches(frames, data, drawn, seed).rows] = np.arange(count) / max(count, 1)
+    rows = epoch_batches(frames, data, drawn, seed, turns).rows
+    clocks = np.zeros(len(frames))
+    clocks[rows] = np.arange(len(rows)) / max(len(rows), 1)
     return Moments(drawn, (drawn + clocks) / max(epochs, 1), start)
