@@ -92,7 +92,8 @@ def settings(config: Config, alphabet: Alphabet) -> dict[str, str]:
             full_name = f'{group}.{name}'.rstrip('.')
             if group not in MAY_DIFFER and full_name not in MAY_DIFFER:
                 values[full_name] = str(value)
-    values['what is in data.alphabet_config_path'] = ' '.join(map(repr, alphabet.labels))
+    labels = alphabet.path if alphabet.of_bytes else ' '.join(map(repr, alphabet.labels))
+    values['what is in data.alphabet_config_path'] = labels
     values['the version of TensorFlow'] = tf.__version__
     return values
 

@@ -158,7 +158,7 @@ def test_rows_that_are_missing_are_counted(config: Config, tmp_path: Path) -> No
 
 def test_the_same_problem_is_told_once(config: Config) -> None:
     lines = refusal(together(lambda _: changed(config, 'data.dev_files', ('gone.csv',))), DataError)
-    assert lines[0] == '1 CSV file that cannot be used:'
+    assert lines[0] == '1 data set that cannot be used:'
     assert len(lines) == 2
 
 
@@ -166,5 +166,5 @@ def test_a_problem_of_one_rank_is_told_by_the_first_with_its_rank(config: Config
     lines = refusal(
         together(lambda rank: changed(config, 'data.dev_files', ('gone.csv',)) if rank == 2 else config), DataError
     )
-    assert lines[0] == 'rank 2: 1 CSV file that cannot be used:'
+    assert lines[0] == 'rank 2: 1 data set that cannot be used:'
     assert 'gone.csv: cannot be read: No such file or directory' in lines[1]

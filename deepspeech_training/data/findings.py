@@ -20,11 +20,11 @@ SKIPPED_FILE = 'skipped_samples.csv'
 
 
 class Findings:
-    """Everything found in the CSV files of a run, together."""
+    """Everything found in the data sets of a run, together."""
 
     def __init__(self, csv_files: Sequence[str], alphabet: Alphabet) -> None:
-        self.csv_errors: list[str] = []  # of CSV files that cannot be used at all
-        self.row_count = 0  # of all CSV files
+        self.csv_errors: list[str] = []  # of data sets that cannot be used at all
+        self.row_count = 0  # of all data sets
         self._order = {path: number for number, path in enumerate(csv_files)}
         self._alphabet = alphabet
         self._other_forms = {
@@ -87,8 +87,8 @@ class Findings:
         return [f'With --unicode_normalization {form} the alphabet spells {count} of these transcripts']
 
     def csv_report(self) -> str:
-        """What is wrong with whole CSV files."""
-        return '\n'.join(_listed('CSV file', 'that cannot be used', self.csv_errors))
+        """What is wrong with whole data sets."""
+        return '\n'.join(_listed('data set', 'that cannot be used', self.csv_errors))
 
     def _in_order(self, problems: Sequence[Problem]) -> list[Problem]:
         return sorted(problems, key=lambda problem: (self._order[problem.csv], problem.line))

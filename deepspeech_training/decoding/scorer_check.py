@@ -67,8 +67,8 @@ def _check_units(file: ScorerFile, alphabet: Alphabet) -> None:
     longer = next((word for word in file.words if len(word) > 1), '')
     if alphabet.of_bytes and longer:
         raise ScorerError(
-            f'--scorer_path={file.path}: has words, such as {longer!r}; for a model of bytes the text of the language '
-            'model must be single characters with spaces between them'
+            f'--scorer_path={file.path}: has words, such as {longer!r}, where a model of bytes needs characters; make '
+            'a .scorer of it with bin/generate_scorer_package.py, or a language model with --bytes_output_mode'
         )
 
 

@@ -12,7 +12,8 @@ DATA = Group(
     'Data',
     (
         Flag('train_files', 'paths', '', 'data.train_files',
-             'CSV files to train on. They are merged. Without them nothing is trained.'),
+             'Data sets to train on: CSV files, JSON lines, tar files or sample databases. They are merged. Without '
+             'them nothing is trained.'),
         Flag('auto_input_dataset', 'path', '', 'data.auto_input_dataset',
              'One CSV file, or JSON lines, to be split into training, dev and test data (80, 10 and 10%), by speaker '
              'where that is known; makes the alphabet too, unless --alphabet_config_path is given.'),
@@ -20,12 +21,12 @@ DATA = Group(
              'How often an epoch takes the samples of a training file, as in a.csv=2,b.csv=0.5: each one twice, and '
              'half of them, in turns. Files that are not named have 1.', needs=TRAIN),
         Flag('dev_files', 'paths', '', 'data.dev_files',
-             'CSV files to validate on after each epoch, each reported by itself; their mean loss decides which '
+             'Data sets to validate on after each epoch, each reported by itself; their mean loss decides which '
              'model is the best, or their WER (--best_by).', needs=TRAIN),
         Flag('test_files', 'paths', '', 'data.test_files',
-             'CSV files to test on, each reported by itself. Without them nothing is tested.'),
+             'Data sets to test on, each reported by itself. Without them nothing is tested.'),
         Flag('metrics_files', 'paths', '', 'data.metrics_files',
-             'CSV files whose loss is computed and shown after each epoch without any influence on training.',
+             'Data sets whose loss is computed and shown after each epoch without any influence on training.',
              needs=TRAIN),
         Flag('on_bad_sample', 'enum', 'error', 'data.on_bad_sample',
              'What to do when a line or its audio cannot be used: end with an error before the first step, or leave '

@@ -276,7 +276,7 @@ def test_csv_files_that_cannot_be_used(tmp_path: Path) -> None:
 
     message = Run().error(train=[str(tmp_path / 'missing.csv'), bad_row], dev=[str(empty)], test=[str(headless)])
 
-    assert message.startswith('3 CSV files that cannot be used:\n')
+    assert message.startswith('3 data sets that cannot be used:\n')
     for part in ['missing.csv: cannot be read: No such file', 'empty.csv: is empty', 'headless.csv: lacks the column']:
         assert part in message
     assert '1 problem with rows and audio files:' in message
@@ -447,7 +447,7 @@ def test_skipping_does_not_help_csv_files_that_cannot_be_used(tmp_path: Path) ->
 
     message = Run(SKIP).error(train=[good], dev=[str(tmp_path / 'missing.csv')])
 
-    assert message.splitlines()[0] == '1 CSV file that cannot be used:'
+    assert message.splitlines()[0] == '1 data set that cannot be used:'
     assert 'missing.csv: cannot be read' in message
     assert 'nowhere.wav' not in message
 

@@ -479,3 +479,46 @@ def test_read_audio_of_a_container_is_that_of_the_file(tmp_path: Path, samples: 
         for one, other in zip(samples, read_data_set(str(tmp_path / name))[0], strict=True):
             found = read_audio(other.path, features, content=content_of(other))
             np.testing.assert_array_equal(found, read_audio(one.path, features))
+
+
+def test_pipes_and_devices_are_no_data_sets(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / 'pipe')  # nobody writes
+    for path in (str(tmp_path / 'pipe'), '/dev/zero'):
+        with pytest.raises(DataError, match=f'{path}: is a pipe or a device'):
+            read_data_set(path)
+
+
+@pytest.mark.parametrize('name', FORMATS)
+def test_damaged_bytes_are_errors_or_other_samples(tmp_path: Path, samples: list[Sample], name: str) -> None:
+    """Never another exception; what is read has texts that can be written, and audio that is there or named."""
+    path = tmp_path / name
+    write_data_set(str(path), samples)
+    good = path.read_bytes()
+    random = np.random.default_rng(0)
+    outcomes: set[str] = set()
+    for _ in range(150):
+        content = bytearray(good)
+        for _ in range(random.integers(1, 5)):
+            place = int(random.integers(min(len(content), 800 if random.random() < 0.6 else len(content))))
+            kind = random.integers(4)
+            if kind == 0:
+                content[place] = int(random.integers(256))
+            elif kind == 1:
+                del content[place : place + int(random.integers(1, 50))]
+            elif kind == 2:
+                content[place:place] = random.bytes(int(random.integers(1, 9)))
+            else:
+                content[place : place + 8] = b'\xff' * 8
+        path.write_bytes(content)
+        try:
+            found, problems = read_data_set(str(path))
+        except DataError:
+            outcomes.add('refused')
+            continue
+        outcomes |= {'found'} if found else set()
+        assert all(str(path) in str(problem) for problem in problems)
+        for sample in found:
+            sample.transcript.encode()
+            if sample.source is not None:
+                assert len(content_of(sample)) == sample.size
+    assert outcomes == {'refused', 'found'}

@@ -98,7 +98,7 @@ def test_letters_and_bytes_do_not_fit(arpa: str, tmp_path: Path) -> None:
     for path, alphabet, message in (
         (letters, BYTES, r'was made for a model that writes the characters of an alphabet.*--force_bytes_output_mode'),
         (of_bytes, ENGLISH, r'was made for a model that writes bytes of UTF-8 \(--bytes_output_mode\)'),
-        (words, BYTES, "has words, such as 'слово'; for a model of bytes"),
+        (words, BYTES, "has words, such as 'слово', where a model of bytes needs characters"),
     ):
         with pytest.raises(ScorerError, match=f'--scorer_path={path}: {message}'):
             Scorer(ScorerOptions(str(path)), alphabet)

@@ -68,7 +68,8 @@ def trained(request: pytest.FixtureRequest, deepspeech_data: Path, tmp_path_fact
         (folder / f'{name}.csv').write_text(content, encoding='utf-8')
     done = trained.run(
         *trained.flags(),
-        *('--train_files=train.csv', '--train_batch_size=4', '--epochs=130', '--learning_rate=0.004'),
+        *('--train_files=train.csv', '--train_batch_size=4', '--learning_rate=0.004'),
+        f'--epochs={180 if of_bytes else 130}',
         *('--dropout_rate=0', '--summary_dir=curves', '--noshow_progressbar'),
         *('--test_files=test.csv', '--test_output_file=test.json', '--export_dir=export'),
         f'--one_shot_infer={data}/wav/lowercase.wav',
