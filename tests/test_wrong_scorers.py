@@ -52,28 +52,34 @@ def flags_of(config: Config) -> list[str]:
     ]
 
 
-def testing_program(config: Config, more: list[str]) -> int:
+def program_that_tests(config: Config, more: list[str]) -> int:
     return cli.main([*flags_of(config), f'--test_files={config.data.test_files[0]}', *more])
 
 
-def train_program(config: Config, more: list[str]) -> int:
+def program_that_trains(config: Config, more: list[str]) -> int:
     sets = [f'--train_files={config.data.train_files[0]}', f'--dev_files={config.data.test_files[0]}', '--epochs=3']
     return cli.main([*flags_of(config), *sets, '--dev_wer_every=1', *more])
 
 
-def transcribe_program(config: Config, more: list[str]) -> int:
+def program_that_transcribes(config: Config, more: list[str]) -> int:
     return transcribe.main([config.checkpoints.load_dir, str(Path(config.data.test_files[0]).parent), *more])
 
 
-def evaluate_program(config: Config, more: list[str]) -> int:
+def program_that_evaluates(config: Config, more: list[str]) -> int:
     return evaluate.main([config.checkpoints.load_dir, config.data.test_files[0], *more])
 
 
-def optimize_program(config: Config, more: list[str]) -> int:
+def program_that_optimizes(config: Config, more: list[str]) -> int:
     return lm_optimizer.main([config.checkpoints.load_dir, config.data.test_files[0], *more])
 
 
-PROGRAMS: list[Program] = [testing_program, train_program, transcribe_program, evaluate_program, optimize_program]
+PROGRAMS: list[Program] = [
+    program_that_tests,
+    program_that_trains,
+    program_that_transcribes,
+    program_that_evaluates,
+    program_that_optimizes,
+]
 
 
 def assert_refused(
@@ -131,7 +137,7 @@ def test_files_that_are_no_scorer_for_the_model(
 def test_settings_that_cannot_be(
     program: Program, more: list[str], message: str, toy: Config, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if program is optimize_program and not any(each.startswith('--scorer') for each in more):
+    if program is program_that_optimizes and not any(each.startswith('--scorer') for each in more):
         more = [*more, '--scorer_path=x'] if 'about a language model' not in message else more
         message = message if '--scorer_path=x' in more else '--scorer_path: give the language model'
     assert_refused(program, toy, more, message, capsys)
