@@ -91,6 +91,13 @@ class TestMirror:
         wanted.push()
         assert files_at(address) == {'a': b'1', 'foreign': b'theirs'}
 
+    def test_what_interrupted_uploads_have_left_goes(self, address: str, tmp_path: Path) -> None:
+        names = [f'a.{"0a" * 16}.tmp', f'b.{"0a" * 16}.tmp', 'a', 'a.tmp']
+        for name in names:
+            fsspec.open(f'{address}/{name}', 'w').open().close()
+        Mirror(address, str(tmp_path), lambda name: name == 'a').rehearse()
+        assert sorted(files_at(address)) == sorted(names[1:])
+
     @pytest.mark.parametrize('failing', range(3))
     def test_interrupted_uploads_name_nothing_incomplete(
         self, address: str, tmp_path: Path, failing: int, monkeypatch: pytest.MonkeyPatch
