@@ -210,8 +210,10 @@ def _bad_combinations(config: Config) -> Iterator[str]:
         ):
             if is_set:
                 yield f'--{flag}: needs the loss on --dev_files, and there are none'
-    if data.train_files and schedule.best_by == 'wer' and not (schedule.dev_wer_every and data.dev_files):
-        missing = 'of --dev_wer_every, which is 0' if data.dev_files else 'on --dev_files, and there are none'
+    dev = data.dev_files or data.auto_input_dataset
+    trains = data.train_files or data.auto_input_dataset
+    if trains and schedule.best_by == 'wer' and not (schedule.dev_wer_every and dev):
+        missing = 'of --dev_wer_every, which is 0' if dev else 'on --dev_files, and there are none'
         yield f'--best_by=wer: needs the word error rate {missing}'
     if schedule.early_stop and schedule.reduce_lr_on_plateau and schedule.plateau_epochs >= schedule.es_epochs:
         yield (

@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing', 'set_tool'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'tuning', 'doctor', 'importing', 'set_tool'),
     ('evaluation',),
     ('epochs', 'runtimes'),
     ('dev_sets',),
@@ -38,6 +38,7 @@ OUTSIDE = {
     'absl': ('cli', 'flags'),
     'horovod': ('parallel.horovod',),
     'kenlm': ('decoding.scorer',),
+    'optuna': ('tuning.study',),
     'onnx': ('export.onnx_graph', 'export.onnx_features'),
 }
 """Packages that only these modules import."""
