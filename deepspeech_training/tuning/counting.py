@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from deepspeech_training.config import DecodingConfig
-from deepspeech_training.decoding import BeamSearchDecoder, Decoder, Scorer, ScorerOptions, SearchOptions, make_decoder
+from deepspeech_training.decoding import Decoder, Scorer, ScorerOptions, SearchOptions, decoder_with
 from deepspeech_training.errors import UserError
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.metrics import Transcription
@@ -70,10 +70,8 @@ class Counter:
     def _decoder(self, settings: Settings) -> Decoder:
         options = SearchOptions(settings.beam_width, settings.cutoff_prob, settings.cutoff_top_n)
         if settings.alpha is None or settings.beta is None:
-            if settings.beam_width == 1:
-                return make_decoder(self._alphabet, 1)
-            return BeamSearchDecoder(self._alphabet, options)
-        return BeamSearchDecoder(self._alphabet, options, self._scorer.weighted(settings.alpha, settings.beta))
+            return decoder_with(self._alphabet, options)
+        return decoder_with(self._alphabet, options, self._scorer.weighted(settings.alpha, settings.beta))
 
 
 class Counters:
