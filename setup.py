@@ -33,6 +33,7 @@ setup(
     entry_points={'console_scripts': ['deepspeech-training = deepspeech_training.cli:main']},
     install_requires=read_requirements('runtime'),
     extras_require={
-        extra: read_requirements(extra) for extra in ('cpu', 'cuda', 'horovod', 'demo', 'onnx', 'scorer', 'dev')
+        extra: read_requirements(extra)
+        for extra in ('cpu', 'cuda', 'horovod', 'demo', 'onnx', 'scorer', 'tuning', 'dev')
     },
 )

@@ -2,7 +2,8 @@
 """Tests a model: word and character error rates with their confidence, what is confused, and reports to look into.
 
     python bin/evaluate.py my-model/checkpoints test.csv --scorer_path kenlm.scorer --html report.html
-    python bin/evaluate.py model/output_graph.tflite clean.csv other.csv --json all.json --csv all.csv
+    python bin/evaluate.py my-model/checkpoints clean.csv other.csv --json float.json --csv float.csv
+    python bin/evaluate.py model/output_graph.tflite clean.csv other.csv --compare float.json
 
 The model is a checkpoint or any export. Ends with status 0; 1 when some of the recordings could not be read; 2 when
 the model, the CSV files or the arguments are wrong; 130 when interrupted.
@@ -26,6 +27,7 @@ from deepspeech_training.data.manifest import Sample
 from deepspeech_training.decoding import decoder_for
 from deepspeech_training.decoding.pool import decoding_pool
 from deepspeech_training.errors import DataError, FlagError, UserError
+from deepspeech_training.evaluation.comparison import compare, read_baseline
 from deepspeech_training.evaluation.console import print_report, print_summary
 from deepspeech_training.evaluation.reports import check_output, write_report
 from deepspeech_training.evaluation.results import Results
@@ -72,6 +74,7 @@ def build_parser() -> argparse.ArgumentParser:
     add('--json', default='', metavar='FILE', help='write counts, rates and all transcripts')
     add('--csv', default='', metavar='FILE', help='write a row for each utterance')
     add('--html', default='', metavar='FILE', help='write a page with aligned words and the recordings')
+    add('--compare', default='', metavar='FILE', help="a --json of another model: is this one's word error rate lower?")
     add('--html_limit', type=int, default=PageLimits.utterances, help='utterances in it, the worst ones; 0: all')
     add('--html_audio', type=int, default=PageLimits.audio_bytes // MEGABYTE, help='megabytes of recordings in it')
     add('--report_count', type=int, default=5, help='best, median and worst utterances, and confusions, to print')
@@ -90,6 +93,7 @@ def evaluate(args: argparse.Namespace) -> int:
     """Tests, prints and writes; returns the exit status."""
     check(args)
     decoding, features = chosen_decoding(args), chosen_features(args)
+    baseline = read_baseline(args.compare) if args.compare else None
     with log.native_messages_held(UserError):
         model = open_model(
             args.model,
@@ -105,6 +109,8 @@ def evaluate(args: argparse.Namespace) -> int:
             failed = transcribe(args, model, decoding, sets, results)
             limits = PageLimits(args.html_limit, args.html_audio * MEGABYTE)
             report(args, results, Subject.of(args.model, decoding, sets, limits))
+            if baseline:
+                print(compare(results, baseline))
     return EXIT_SOME_FAILED if failed else 0
 
 

@@ -46,7 +46,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     args = build_parser().parse_args(arguments)
     log.setup(1)
     try:
-        features = FeatureConfig(sample_rate=args.sample_rate, backend=args.feature_backend)
+        features = FeatureConfig(args.sample_rate, backend=args.feature_backend, channel=args.audio_channel)
         augmenter = Augmenter(args.augment, features, args.random_seed)
         for file, name in named(args.files):
             for number in range(1, args.number + 1):
@@ -71,6 +71,9 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument('--number', type=positive, default=1, help='how often each file is augmented (%(default)s)')
     parser.add_argument('--random_seed', type=int, default=4568, help='(default %(default)s)')
     parser.add_argument('--sample_rate', type=positive, default=16000, help="the model's, in Hz (%(default)s)")
+    parser.add_argument(
+        '--audio_channel', type=int, choices=range(256), default=0, metavar='N', help='from 1; 0: the mean of all'
+    )
     parser.add_argument('--feature_backend', choices=FEATURE_BACKENDS, default='tensorflow', help='(%(default)s)')
     return parser
 

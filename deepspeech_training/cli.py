@@ -21,7 +21,8 @@ from deepspeech_training.flags.help import help_text
 from deepspeech_training.flags.parsing import ParsedFlags, parse
 from deepspeech_training.launch import Launch, end_with_launcher, find_launch
 from deepspeech_training.mirrored import EXPORT_MANIFEST, export_mirror, told, with_local_folders
-from deepspeech_training.validation import check_launch, check_paths, validate
+from deepspeech_training.start_checks import check_launch, check_paths
+from deepspeech_training.validation import validate
 
 if TYPE_CHECKING:
     from deepspeech_training.data.checks import DataSets

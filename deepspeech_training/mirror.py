@@ -12,6 +12,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import tempfile
 import uuid
 from collections.abc import Callable, Sequence
@@ -22,6 +23,7 @@ from deepspeech_training import log, storage
 
 NOTE = '.mirror.json'
 """What was in both folders when they were last alike: by name, the status there and the signature here."""
+UNFINISHED = re.compile(r'\.[0-9a-f]{32}\.tmp$')
 ATOMIC = ('memory', 's3', 's3a', 'gs', 'gcs', 'abfs', 'abfss', 'az')
 """Where an object appears as a whole or not at all; elsewhere it is renamed when it is complete."""
 
@@ -42,13 +44,17 @@ class Mirror:
                 self._alike = found['files']
 
     def rehearse(self) -> None:
-        """Writes and removes a file there. Raises `OSError`."""
+        """Writes and removes a file there, and removes what an interrupted upload has left. Raises `OSError`."""
         name = f'{self.address}/.rehearsal-{uuid.uuid4().hex}'
         with storage.translated(self.address):
             system, inside = storage.file_system(name)
             system.makedirs(system._parent(inside), exist_ok=True)
             system.pipe_file(inside, b'')
             system.rm_file(inside)
+            for path in system.find(system._parent(inside)):
+                left = UNFINISHED.search(path)
+                if left and self._wanted(path[: left.start()].removeprefix(system._parent(inside) + '/')):
+                    system.rm_file(path)
 
     def pull(self) -> None:
         """Makes the copy what is there. Raises `OSError`."""

@@ -41,6 +41,11 @@ def with_local_folders(config: Config, launch: Launch, opened: ExitStack) -> Con
     ):
         if storage.is_remote(path):
             raise FlagError(f'--{flag}={path}: must be here; data, checkpoints and exports can be elsewhere')
+    if config.parallel.checkpoint_per_node and storage.is_remote(config.checkpoints.save_dir):
+        raise FlagError(
+            f'--checkpoint_per_node: all hosts reach {config.checkpoints.save_dir}, where one of them writes; leave it '
+            'out'
+        )
     folders: dict[tuple[str, str], str] = {}
 
     def local(flag: str, address: str, *, written: bool) -> str:

@@ -43,10 +43,10 @@ from deepspeech_training.parallel.sharded_adam import moments_at_rest
 from deepspeech_training.parallel.step import get_or_create_global_step
 from deepspeech_training.parallel.strategy import StepOps, Strategy
 from deepspeech_training.passes import TrainingGraph
+from deepspeech_training.start_checks import nothing_to_freeze
 from deepspeech_training.summaries import SummaryWriter, log_grads_and_vars
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.totals import Ranges, SampleRange
-from deepspeech_training.validation import nothing_to_freeze
 
 
 def create_optimizer(

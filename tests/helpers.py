@@ -53,5 +53,5 @@ def texts(folder: Path, tag: str) -> dict[int, str]:
         event.step: tf.make_ndarray(value.tensor).item().decode()
         for event in events(folder)
         for value in event.summary.value
-        if value.tag == tag and value.metadata.plugin_data.plugin_name == 'text'
+        if value.tag == tag and value.HasField('tensor')
     }

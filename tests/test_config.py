@@ -24,7 +24,8 @@ from deepspeech_training.config import (
 )
 from deepspeech_training.errors import CheckpointError, FlagError
 from deepspeech_training.flags.table import FLAGS
-from deepspeech_training.validation import CHOICES, RANGES, Range, check_paths, validate
+from deepspeech_training.start_checks import check_paths
+from deepspeech_training.validation import CHOICES, RANGES, Range, validate
 
 TRAIN = Config(data=DataConfig(train_files=('train.csv',), dev_files=('dev.csv',)))
 

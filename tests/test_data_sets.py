@@ -198,6 +198,17 @@ class TestWhatIsWrong:
         assert status == 0, told
         assert 'set.jsonl,2,b.wav,' in Path('ck/skipped_samples.csv').read_text()
 
+    def test_durations_of_files_are_compared(self, capsys: pytest.CaptureFixture[str]) -> None:
+        path = self.lines(
+            {'audio_filepath': 'a.wav', 'text': 'abc', 'duration': 0.72},
+            {'audio_filepath': 'a.wav', 'text': 'abc', 'duration': 0.3},
+            {'audio_filepath': 'a.wav', 'text': 'a', 'duration': 0.3, 'offset': 0},
+        )
+        status, told = self.run(capsys, path)
+        assert status == 0, told
+        assert '1 audio files are not as long as their duration says' in told
+        assert 'a.wav: 0.72 s, and 0.3 s by set.jsonl:2' in told
+
     def test_entries_are_named(self, capsys: pytest.CaptureFixture[str]) -> None:
         Path('bad.wav').write_bytes(b'RIFFno')
         with tarfile.open('set.tar', 'w') as archive:

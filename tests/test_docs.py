@@ -182,9 +182,10 @@ def test_new_flags_are_listed() -> None:
     assert rows_of_flags('New flags') == set(FLAGS) - set(DEEPSPEECH_FLAGS)
 
 
-def test_flags_that_cannot_be_used_yet_are_listed() -> None:
-    later = {name for flag in FLAGS.values() if flag.later for name in (flag.name, *flag.aliases)}
-    assert rows_of_flags('Not there yet') == later
+def test_flags_of_tools_are_listed() -> None:
+    tools = {flag.name: flag.tool for flag in FLAGS.values() if flag.tool}
+    assert rows_of_flags('Flags of tools') == set(tools)
+    assert all((ROOT / tool).is_file() for tool in tools.values())
 
 
 def test_changelog_has_this_version() -> None:

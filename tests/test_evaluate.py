@@ -9,10 +9,12 @@ import pytest
 import soundfile
 import tensorflow as tf
 
-from deepspeech_training.config import Config, ReportConfig
+import deepspeech_training.evaluate
+from deepspeech_training.config import Config, ParallelConfig, ReportConfig
 from deepspeech_training.data.checks import DataSets, check_data
-from deepspeech_training.evaluate import evaluate
+from deepspeech_training.evaluate import Found, _exchanged, evaluate
 from deepspeech_training.infer import one_shot_infer
+from deepspeech_training.parallel.sync import SyncStrategy
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.metrics import Transcription
 from tests.evaluation.page import Page
@@ -153,3 +155,24 @@ def test_several_sets_and_their_reports(trained: Config, tmp_path: Path, capsys:
     assert [row.data['file'] for row in page.rows] == [row['wav_filename'] for row in rows]
     assert [float(row.data['wer']) for row in page.rows] == [row['wer'] for row in rows]
     assert all(len(row.audio()[0]) for row in page.rows)
+
+
+class OneOfTwo(SyncStrategy):
+    """A process of two; the other one has these transcriptions."""
+
+    def __init__(self, others: list[Found]) -> None:
+        super().__init__(ParallelConfig(parallel='sync'))
+        self.others = others
+
+    def all_gather(self, value: list[Found]) -> list[list[Found]]:  # type: ignore[override]
+        there, self.others = self.others[:2], self.others[2:]
+        assert len(value) <= 2
+        return [value, there]
+
+
+@pytest.mark.parametrize(('own', 'others'), [(5, 2), (1, 6), (0, 3), (4, 4)])
+def test_processes_tell_each_other_a_few_at_a_time(own: int, others: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(deepspeech_training.evaluate, 'SENT_TOGETHER', 2)
+    found = [(line, Transcription.of(f'{line}.wav', 'a', 'b', 1.0)) for line in range(own + others)]
+    together = _exchanged(OneOfTwo(found[own:]), iter(found[:own]))
+    assert sorted(together, key=lambda each: each[0]) == found

@@ -11,7 +11,7 @@ import pytest
 
 from deepspeech_training.config import CheckpointConfig, Config
 from deepspeech_training.errors import FlagError
-from deepspeech_training.flags.building import build_config, parse_size, unavailable, without_effect
+from deepspeech_training.flags.building import build_config, parse_size, without_effect
 from deepspeech_training.flags.help import help_text, markdown
 from deepspeech_training.flags.parsing import parse
 from deepspeech_training.flags.table import FLAGS, GROUPS, RENAMED
@@ -83,8 +83,8 @@ def test_every_flag_reaches_config_or_says_why_not(monkeypatch: pytest.MonkeyPat
         else:
             own = {'hot_words': 'x:1', 'train_weights': 'x=2'}
             args = [f'--{flag.name}={own.get(flag.name, others[flag.kind])}']
-        if flag.later:
-            assert flag.name in ' '.join(problems(*args))
+        if flag.tool:
+            assert without_effect(parse(args)) == [f'--{flag.name} has no effect here: it is a flag of {flag.tool}']
         else:  # one flag becomes one value with the flag that it is for
             needed = {'mixed_precision_type': ['--automatic_mixed_precision'], 'train_weights': ['--train_files=x']}
             others_set = needed.get(flag.name, [])
@@ -311,15 +311,10 @@ def test_help_wins_over_errors(word: str) -> None:
     assert parse(['--foo', word, '--epochs=x']).help
 
 
-def test_flags_of_later_versions_are_refused_unless_default() -> None:
-    later = [flag for flag in FLAGS.values() if flag.later]
-    assert {flag.name for flag in later} >= {'n_trials', 'lm_alpha_max'}
-    assert unavailable(parse(['--n_trials=2400'])) == []
-    named = problems('--n_trials=5', '--lm_alpha_max=2')
-    assert [line.split(': cannot be used yet: ')[0] for line in named] == [
-        '--lm_alpha_max=2.0',
-        '--n_trials=5',
-    ]
+def test_flags_of_tools_are_known_but_not_for_this_program() -> None:
+    assert {flag.name for flag in FLAGS.values() if flag.tool} == {'n_trials', 'lm_alpha_max', 'lm_beta_max'}
+    assert without_effect(parse(['--n_trials=2400'])) == []
+    assert build_config(parse(['--n_trials=5', '--lm_alpha_max=2'])) == build_config(parse([]))
 
 
 def test_weights_of_the_language_model_are_the_scorers_unless_given() -> None:

@@ -14,7 +14,7 @@ PACKAGE = 'deepspeech_training'
 
 LEVELS = (
     ('cli',),
-    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'doctor', 'importing', 'set_tool'),
+    ('flags', 'train', 'evaluate', 'export', 'infer', 'transcription', 'tuning', 'doctor', 'importing', 'set_tool'),
     ('evaluation',),
     ('epochs', 'runtimes'),
     ('dev_sets',),
@@ -23,7 +23,7 @@ LEVELS = (
     ('parallel', 'model', 'data', 'checkpoints', 'summaries', 'schedule', 'decoding'),
     ('text', 'audio'),
     ('tool_arguments',),
-    ('validation',),
+    ('validation', 'start_checks'),
     ('augment_specs',),
     ('interrupts', 'workers', 'mirrored'),
     ('mirror',),
@@ -38,6 +38,7 @@ OUTSIDE = {
     'absl': ('cli', 'flags'),
     'horovod': ('parallel.horovod',),
     'kenlm': ('decoding.scorer',),
+    'optuna': ('tuning.study',),
     'onnx': ('export.onnx_graph', 'export.onnx_features'),
 }
 """Packages that only these modules import."""
@@ -53,6 +54,7 @@ WITHOUT_TENSORFLOW = (
         'flags',
         'tool_arguments',
         'validation',
+        'start_checks',
         'config',
         'errors',
         'log',

@@ -16,7 +16,8 @@ import pytest
 from deepspeech_training.config import CheckpointConfig, Config, DataConfig, ExportConfig, ParallelConfig, ReportConfig
 from deepspeech_training.errors import CheckpointError, FlagError
 from deepspeech_training.launch import Launch, find_launch
-from deepspeech_training.validation import check_launch, check_paths, validate
+from deepspeech_training.start_checks import check_launch, check_paths
+from deepspeech_training.validation import validate
 
 ROOT = Path(__file__).resolve().parent.parent
 HERE = socket.gethostname()

@@ -91,6 +91,13 @@ class TestMirror:
         wanted.push()
         assert files_at(address) == {'a': b'1', 'foreign': b'theirs'}
 
+    def test_what_interrupted_uploads_have_left_goes(self, address: str, tmp_path: Path) -> None:
+        names = [f'a.{"0a" * 16}.tmp', f'b.{"0a" * 16}.tmp', 'a', 'a.tmp']
+        for name in names:
+            fsspec.open(f'{address}/{name}', 'w').open().close()
+        Mirror(address, str(tmp_path), lambda name: name == 'a').rehearse()
+        assert sorted(files_at(address)) == sorted(names[1:])
+
     @pytest.mark.parametrize('failing', range(3))
     def test_interrupted_uploads_name_nothing_incomplete(
         self, address: str, tmp_path: Path, failing: int, monkeypatch: pytest.MonkeyPatch
@@ -188,11 +195,21 @@ class TestProgram:
             ),
             (['--feature_cache', 'memory://there/x'], '--feature_cache=memory://there/x: must be here'),
             (['--summary_dir', 'memory://there/x'], '--summary_dir=memory://there/x: must be here'),
+            (
+                ['--checkpoint_dir', 'memory://x', '--horovod', '--checkpoint_per_node'],
+                '--checkpoint_per_node: all hosts',
+            ),
         ],
     )
     def test_what_cannot_be(
-        self, args: list[str], message: str, flags: list[str], capsys: pytest.CaptureFixture[str]
+        self,
+        args: list[str],
+        message: str,
+        flags: list[str],
+        capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
+        monkeypatch.setattr(cli, 'check_launch', lambda *_: None)  # Horovod may be missing here
         status, told = self.run(capsys, *flags, *args)
         assert status == 2
         assert message in told

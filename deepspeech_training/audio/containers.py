@@ -46,6 +46,14 @@ NIST_FRAMES = re.compile(rb'^sample_count -i (\d+)$', re.MULTILINE)
 OGG_PAGE = b'OggS'
 OGG_HEADER_SIZE, OGG_FLAGS, OGG_SERIAL, OGG_SEGMENTS = 27, 5, 14, 26  # offsets in a page (RFC 3533)
 OGG_END_OF_STREAM = 4  # a flag
+SEVERAL_RECORDINGS = 'has several recordings one after another, of which one would be read. Convert it to one'
+
+MP3_LENGTH_TAGS = (b'Xing', b'Info')
+MP3_MOST_OF_FRAME = 1441  # bytes
+MP3_FLAGS, MP3_SIZE = 7, 8  # offsets in such a tag
+MP3_HAS_FRAMES, MP3_HAS_SIZE = 1, 2  # flags
+ID3_HEADER_SIZE, ID3_AT_END_SIZE = 10, 128
+
 OGG_MOST_OF_PAGE = OGG_HEADER_SIZE + 255 + 255 * 255
 
 
@@ -87,6 +95,8 @@ def ending_problem(file: soundfile.SoundFile, read_at: ReadAt, size: int) -> str
     """How a file of `size` bytes ends before its header says; '' where it does not. Moves the file's position."""
     if file.format == 'OGG' and (problem := _ogg_problem(file.subtype, read_at, size)):
         return problem
+    if file.format == 'MP3' and _goes_on_behind_end(read_at, size):
+        return SEVERAL_RECORDINGS
     if file.format in COMPRESSED_FORMATS:
         return _last_sample_problem(file, read_at, size)
     if file.format == 'VOC' and 'truncated file' in file.extra_info:
@@ -169,5 +179,34 @@ def _ogg_problem(subtype: str, read_at: ReadAt, size: int) -> str:
         return f'has {behind} bytes behind its end, which hide where that is. Convert it again'
     first = read_at(0, OGG_HEADER_SIZE)
     if first[OGG_SERIAL : OGG_SERIAL + 4] != last[OGG_SERIAL : OGG_SERIAL + 4]:
-        return 'has several recordings one after another. Convert it to one'
+        return SEVERAL_RECORDINGS
     return ''
+
+
+def _goes_on_behind_end(read_at: ReadAt, size: int) -> bool:
+    """Whether another MP3 stream follows the one whose size the first frame tells; libsndfile reads that only."""
+    start = _behind_tags(read_at, 0)
+    head = read_at(start, 200)
+    place = max(head.find(name) for name in MP3_LENGTH_TAGS)
+    tag = head[place:]
+    if place < 0 or len(tag) < 16 or not tag[MP3_FLAGS] & MP3_HAS_SIZE:
+        return False
+    at = MP3_SIZE + (4 if tag[MP3_FLAGS] & MP3_HAS_FRAMES else 0)
+    end = start + int.from_bytes(tag[at : at + 4], 'big')
+    if end <= start or size - end < 2 * MP3_MOST_OF_FRAME:
+        return False
+    following = read_at(_behind_tags(read_at, end), 2)
+    return len(following) == 2 and following[0] == 0xFF and following[1] & 0xE0 == 0xE0  # a frame's first bits
+
+
+def _behind_tags(read_at: ReadAt, place: int) -> int:
+    """Where the next frame begins: there may be an ID3 tag at the end of what was before, and one in front of it."""
+    if read_at(place, 3) == b'TAG':
+        place += ID3_AT_END_SIZE
+    header = read_at(place, ID3_HEADER_SIZE)
+    if header[:3] != b'ID3' or len(header) < ID3_HEADER_SIZE:
+        return place
+    size = 0
+    for byte in header[6:]:  # 7 bits each
+        size = size << 7 | byte & 0x7F
+    return place + ID3_HEADER_SIZE + size

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -194,9 +195,12 @@ def _open(path: str, content: bytes | None, buffer_size: int = 0) -> Iterator[_O
 @contextmanager
 def _open_file(path: str, buffer_size: int) -> Iterator[_Opened | None]:
     """Opened by descriptor: by name, libsndfile takes some suffixes for the format. None if it is empty."""
-    with open(path, 'rb', buffering=0) as raw:
+    with open(path, 'rb', buffering=0, opener=_without_waiting) as raw:
         descriptor = raw.fileno()
-        size = os.fstat(descriptor).st_size
+        status = os.fstat(descriptor)
+        size = status.st_size
+        if not stat.S_ISREG(status.st_mode):
+            raise DataError(f'{path}: is not a file')
         if not size:
             yield None
             return
@@ -204,6 +208,10 @@ def _open_file(path: str, buffer_size: int) -> Iterator[_Opened | None]:
             os.posix_fadvise(descriptor, 0, buffer_size, os.POSIX_FADV_WILLNEED)
         with soundfile.SoundFile(descriptor, closefd=False) as file:
             yield _Opened(file, lambda start, count: os.pread(descriptor, count, start), size)
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, 'O_NONBLOCK', 0))  # a pipe would wait for somebody who writes
 
 
 @contextmanager

@@ -6,22 +6,18 @@ import hashlib
 import json
 import os
 import uuid
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from deepspeech_training import log, storage
 from deepspeech_training.data.formats import read_data_set, write_data_set
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.remembered import write_whole
+from deepspeech_training.data.splitting import BY_SPEAKER, SPLITS, Shares, choose_splits, way_to_split
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import normalize
 
-PARTS = ('train', 'dev', 'test')
-SHARE = 0.1
-"""Of the samples that go to dev, and of those that go to test."""
-MOST = 0.2
-"""What a part may have at most before it is given no other speaker."""
+SHARES = Shares(dev=0.1, test=0.1)
 ALPHABET = 'alphabet'
 
 
@@ -40,9 +36,9 @@ def split_input(
 ) -> AutoInput:
     """Splits the data set `path` and writes the parts beside it, or where that cannot be, into `save_dir`.
 
-    By speaker where each sample has one and there are at least three: no speaker is in two parts. Else by a hash of the
-    audio's name, so that samples that come later change nothing for the others. `normalization`: the Unicode normal
-    form of the alphabet. With `skip_bad`, rows that cannot be read are left out. `tell`: whether to say what was done.
+    By speaker where each sample has one and there are enough: no speaker is in two parts. Else by a hash of the audio's
+    name, so that samples that come later change nothing for the others. `normalization`: the Unicode normal form of
+    the alphabet. With `skip_bad`, rows that cannot be read are left out. `tell`: whether to say what was done.
 
     Raises `DataError`: the data set cannot be used, has too few samples, or a file would be replaced that this function
     has not written.
@@ -65,52 +61,31 @@ def split_input(
         paths[ALPHABET] = written.alphabet({c for s in samples for c in normalize(s.transcript, normalization)})
     written.finish()
     if tell:
-        counts = ', '.join(f'{len(parts[part])} for {part}' for part in PARTS)
+        counts = ', '.join(f'{len(parts[part])} for {part}' for part in SPLITS)
         log.info(f'{flag}: {len(samples)} samples, {how}: {counts}. Written: {", ".join(paths.values())}')
-        for part in PARTS:
+        for part in SPLITS:
             if not parts[part]:
                 log.warn(f'{flag}: no sample fell to {part}, so there are no {part} files')
         if problems:
             log.warn(f'{flag}: {len(problems)} rows cannot be used and are left out; the first: {problems[0]}')
-    return AutoInput(*(paths.get(name, '') for name in (*PARTS, ALPHABET)))
+    return AutoInput(*(paths.get(name, '') for name in (*SPLITS, ALPHABET)))
 
 
 def _parts_of(samples: Sequence[Sample], prefix: str) -> tuple[dict[str, list[Sample]], str]:
     """The samples of each part, in their order, and by what they were split."""
-    speakers = Counter(sample.speaker for sample in samples)
-    parts: dict[str, list[Sample]] = {part: [] for part in PARTS}
-    if len(speakers) >= len(PARTS) and '' not in speakers:
-        part_of = _parts_of_speakers(speakers)
-        for sample in samples:
-            parts[part_of[sample.speaker]].append(sample)
-        counts = Counter(part_of.values())
-        return parts, f'split by speaker ({", ".join(f"{counts[part]} for {part}" for part in PARTS)})'
-    for sample in samples:
-        share = _hash(sample.path.removeprefix(prefix)) / 2**32
-        parts['test' if share < SHARE else 'dev' if share < 2 * SHARE else 'train'].append(sample)
-    lacking = f', since {speakers[""]} name no speaker' if 0 < speakers[''] < len(samples) else ''
+    names = [sample.path.removeprefix(prefix) for sample in samples]
+    speakers = [sample.speaker for sample in samples]
+    way = way_to_split(speakers)
+    parts: dict[str, list[Sample]] = {part: [] for part in SPLITS}
+    for sample, part in zip(samples, choose_splits(names, speakers, way, SHARES), strict=True):
+        parts[part].append(sample)
+    if way == BY_SPEAKER:
+        counts = {part: len({sample.speaker for sample in rows}) for part, rows in parts.items()}
+        return parts, f'split by speaker ({", ".join(f"{count} for {part}" for part, count in counts.items())})'
+    if all(speakers):
+        return parts, f'split by a hash of their names, since {len(set(speakers))} speakers are too few'
+    lacking = f', since {speakers.count("")} name no speaker' if any(speakers) else ''
     return parts, f'split by a hash of their names{lacking}'
-
-
-def _parts_of_speakers(speakers: Mapping[str, int]) -> dict[str, str]:
-    """Speakers with few samples make dev and test, in turns, until each has its share; the others are for training."""
-    total = sum(speakers.values())
-    counts = {'dev': 0, 'test': 0}
-    found = {}
-    for speaker in sorted(speakers, key=lambda speaker: (speakers[speaker], _hash(speaker), speaker)):
-        part = min(counts, key=lambda part: counts[part])
-        new = counts[part] + speakers[speaker]
-        if counts[part] and (counts[part] >= SHARE * total or new > MOST * total):
-            part = 'train'
-        else:
-            counts[part] = new
-        found[speaker] = part
-    return found
-
-
-def _hash(text: str) -> int:
-    """32 bits that are the same everywhere and for ever."""
-    return int.from_bytes(hashlib.sha256(text.encode('utf-8', 'surrogateescape')).digest()[:4], 'big')
 
 
 def _suffix(path: str, samples: Sequence[Sample]) -> str:

@@ -62,6 +62,7 @@ def check_data(
         }
         _judge(data, findings, usable, save_dir)
     _tell_other_sizes(usable, facts)
+    _tell_other_durations(usable, facts)
 
     def each(paths: Sequence[str], reverse: bool, limit: int) -> dict[str, list[Sample]]:
         return {path: sort_samples(usable[path], reverse, limit) for path in paths}
@@ -212,4 +213,23 @@ def _tell_other_sizes(usable: Mapping[str, Sequence[Sample]], facts: Mapping[str
         log.info(
             f'{len(other)} audio files have another size than wav_filesize says, by which they are sorted. The first: '
             f'{sample.path}: {size} bytes, and {sample.size} by {sample.csv}:{sample.line}'
+        )
+
+
+def _tell_other_durations(usable: Mapping[str, Sequence[Sample]], facts: Mapping[str, AudioFacts | str]) -> None:
+    """Other programs may take less of a file than there is, and the transcript be of that part only."""
+    other = []
+    for samples in usable.values():
+        for sample in samples:
+            found = facts[sample.path]
+            if sample.seconds and isinstance(found, AudioFacts):
+                seconds = found.frames / found.sample_rate
+                if abs(seconds - sample.seconds) > 0.1 + 0.01 * seconds:
+                    other.append((sample, seconds))
+    if other:
+        sample, seconds = other[0]
+        log.warn(
+            f'{len(other)} audio files are not as long as their duration says, and are used whole; with an offset '
+            f'(0 for the beginning), duration is what is used. The first: {sample.path}: {seconds:.2f} s, and '
+            f'{sample.seconds:g} s by {sample.place}'
         )

@@ -47,6 +47,8 @@ def read_data_set(path: str, *, labeled: bool = True, folder: str = '') -> tuple
 
 
 def _read_file(path: str, labeled: bool, folder: str) -> tuple[list[Sample], list[Problem]]:
+    if os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+        raise DataError(f'{path}: is a pipe or a device, and data sets are read more than once: write it to a file')
     try:
         head = storage.read(path, 0, HEAD)
     except OSError as error:

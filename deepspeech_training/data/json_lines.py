@@ -22,7 +22,7 @@ def read_json_lines(path: str, *, labeled: bool = True) -> tuple[list[Sample], l
 
     UTF-8; empty lines do not count. `audio_filepath` is relative to the manifest's folder, and `text` may be missing
     without `labeled`. With `offset` (seconds), `duration` is what is used of a longer recording; without, the
-    whole file is, whatever `duration` says. `speaker` may be given.
+    whole file is, and `duration` only said of it. `speaker` may be given.
 
     Raises `DataError` for a file that cannot be read, is empty, or not UTF-8.
     """
@@ -59,7 +59,8 @@ def _parse(path: str, folder: str, number: int, line: str, labeled: bool) -> Sam
         audio = f'{audio} [{offset} s + {duration} s]'
     else:
         size = file_size(audio)
-    return Sample(audio, size, transcript, path, number, source=source, speaker=speaker_of(row))
+    seconds = duration if duration is not None and offset is None else 0.0
+    return Sample(audio, size, transcript, path, number, source=source, speaker=speaker_of(row), seconds=seconds)
 
 
 def parse_object(text: str | bytes) -> dict[str, Any]:

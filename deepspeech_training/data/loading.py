@@ -88,7 +88,7 @@ class SampleLoader:
         try:
             labels = np.asarray(self._alphabet.encode(sample.transcript), np.int32)
         except DataError as error:
-            raise DataError(f'{sample.csv}: line {sample.line}: {sample.path}: {error}') from None
+            raise DataError(str(sample.problem(str(error)))) from None
         if epoch == NOT_AUGMENTED or self._augmenter is None:
             sound = self._sound(sample)
         else:
@@ -185,7 +185,7 @@ class SampleLoader:
             failure: Exception = error
         except Exception as error:
             sample = self._samples[position]
-            failure = RuntimeError(f'{sample.path} (line {sample.line} of {sample.csv}): {error!r}')
+            failure = RuntimeError(f'{sample.path} ({sample.place}): {error!r}')
             failure.__cause__ = error
         number = next(self._numbers)
         self._failures[number] = failure

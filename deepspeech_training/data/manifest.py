@@ -31,6 +31,7 @@ class Sample:
     frames: int = 0  # of its features, as far as the audio was looked at: without augmentation
     source: Source | None = None  # of audio that is no local file of its own
     speaker: str = ''  # where known
+    seconds: float = 0.0  # of a whole file, where the data set says that; nothing depends on it
 
     @property
     def place(self) -> str:

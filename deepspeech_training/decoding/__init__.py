@@ -7,6 +7,7 @@ from deepspeech_training.decoding.decoders import (
     GreedyDecoder,
     Hypothesis,
     decoder_for,
+    decoder_with,
     make_decoder,
 )
 from deepspeech_training.decoding.scorer import Scorer, ScorerOptions
@@ -20,5 +21,6 @@ __all__ = [
     'ScorerOptions',
     'SearchOptions',
     'decoder_for',
+    'decoder_with',
     'make_decoder',
 ]

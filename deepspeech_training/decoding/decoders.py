@@ -33,7 +33,7 @@ class Decoder(Protocol):
 
 def make_decoder(alphabet: Alphabet, beam_width: int, scorer: Scorer | None = None) -> Decoder:
     """A decoder of this width; 1 without a scorer is the best path."""
-    return _make(alphabet, SearchOptions(beam_width), scorer)
+    return decoder_with(alphabet, SearchOptions(beam_width), scorer)
 
 
 def decoder_for(decoding: DecodingConfig, alphabet: Alphabet) -> Decoder:
@@ -44,10 +44,13 @@ def decoder_for(decoding: DecodingConfig, alphabet: Alphabet) -> Decoder:
             decoding.scorer_path, decoding.lm_alpha, decoding.lm_beta, hot_words=dict(decoding.hot_words)
         )
         scorer = Scorer(options, alphabet)
-    return _make(alphabet, SearchOptions(decoding.beam_width, decoding.cutoff_prob, decoding.cutoff_top_n), scorer)
+    return decoder_with(
+        alphabet, SearchOptions(decoding.beam_width, decoding.cutoff_prob, decoding.cutoff_top_n), scorer
+    )
 
 
-def _make(alphabet: Alphabet, options: SearchOptions, scorer: Scorer | None) -> Decoder:
+def decoder_with(alphabet: Alphabet, options: SearchOptions, scorer: Scorer | None = None) -> Decoder:
+    """A decoder that searches with these options; a width of 1 without a scorer is the best path."""
     if options.width == 1 and scorer is None:
         return GreedyDecoder(alphabet)
     return BeamSearchDecoder(alphabet, options, scorer)

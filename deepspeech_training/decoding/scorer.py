@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -64,6 +65,12 @@ class Scorer:
         """The most that a word can add to the logarithm of a text's probability."""
         boosts = sum(sorted((max(0.0, boost) for boost in self.hot_words.values()), reverse=True)[:1]) * self.order
         return max(0.0, self.beta) + max(0.0, self.alpha * boosts) if self.alpha >= 0 else math.inf
+
+    def weighted(self, alpha: float, beta: float) -> Scorer:
+        """The same language model with other weights."""
+        other = copy.copy(self)
+        other.alpha, other.beta = alpha, beta
+        return other
 
     def begin(self) -> Scoring:
         """For one utterance."""

@@ -23,6 +23,8 @@ MAGIC = 0x54524945
 VERSION = 6
 HEADER = struct.Struct('<II?dd')  # magic, version, bytes instead of characters, alpha, beta
 
+WEIGHTS = struct.Struct('<dd')  # the end of it
+
 KENLM_MAGIC = b'mmap lm http://kheafield.com/code'
 GZIP_MAGIC = b'\x1f\x8b'
 
@@ -130,6 +132,20 @@ def _place_of_lexicon(content: mmap.mmap) -> int:
         if behind >= len(content) - 4 or struct.unpack_from('<I', content, behind) == (FST_MAGIC,):
             return place
     return place
+
+
+def place_of_weights(path: str) -> int:
+    """Where alpha and beta are in a `.scorer`: two numbers of 8 bytes. Raises `ScorerError` for any other file."""
+    try:
+        with open(path, 'rb') as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+            place = _place_of_lexicon(content)
+    except (OSError, ValueError) as error:
+        raise ScorerError(f'--scorer_path={path}: {getattr(error, "strerror", None) or error}') from error
+    if place < 0:
+        raise ScorerError(
+            f'--scorer_path={path}: is no .scorer, which alone keeps weights; bin/generate_scorer_package.py makes one'
+        )
+    return place + HEADER.size - WEIGHTS.size
 
 
 def _vocabulary(path: str, content: mmap.mmap) -> tuple[str, ...]:

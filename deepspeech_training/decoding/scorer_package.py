@@ -13,7 +13,16 @@ from pathlib import Path
 from typing import BinaryIO
 
 from deepspeech_training.decoding.lexicon_file import automaton_bytes, minimal_automaton
-from deepspeech_training.decoding.scorer_file import FST_MAGIC, HEADER, KENLM_MAGIC, MAGIC, VERSION, Automaton
+from deepspeech_training.decoding.scorer_file import (
+    FST_MAGIC,
+    HEADER,
+    KENLM_MAGIC,
+    MAGIC,
+    VERSION,
+    WEIGHTS,
+    Automaton,
+    place_of_weights,
+)
 from deepspeech_training.decoding.space_word import find_space_word, write_space
 from deepspeech_training.decoding.vocabulary import PARAMETERS, murmur_hash, named_words, vocabulary_hashes
 from deepspeech_training.errors import ScorerError
@@ -126,6 +135,21 @@ def write_scorer_package(
         raise ScorerError(f'--lm={model.path}: {error}') from error
     except OSError as error:
         raise ScorerError(f'--package={path}: cannot be written: {error.strerror or error}') from error
+
+
+def write_weights(scorer: str, path: str, alpha: float, beta: float) -> None:
+    """Writes a copy of the `.scorer` at `scorer` with these weights to `path`, which may be the same.
+
+    Whole or not at all. Raises `ScorerError`.
+    """
+    place = place_of_weights(scorer)
+    try:
+        with _written_aside(Path(path)) as out, open(scorer, 'rb') as source:
+            _copy(source, out, os.stat(scorer).st_size)
+            out.seek(place)
+            out.write(WEIGHTS.pack(alpha, beta))
+    except OSError as error:
+        raise ScorerError(f'{path}: cannot be written: {error.strerror or error}') from error
 
 
 def _copy(source: BinaryIO, out: BinaryIO, size: int) -> None:

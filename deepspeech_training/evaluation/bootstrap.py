@@ -54,6 +54,11 @@ class Bootstrap:
         return _interval(self.totals[2], self.totals[3])
 
 
+def difference(one: Bootstrap, other: Bootstrap) -> Interval:
+    """Of the word error rate of `one` less that of `other`, which has the same words on the same lines."""
+    return _interval(one.totals[0] - other.totals[0], one.totals[1])
+
+
 def _interval(distances: Totals, lengths: Totals) -> Interval:
     """Percentiles of the replicates that have an utterance at all; 0 to 0 without any."""
     rates = distances[lengths > 0] / lengths[lengths > 0]

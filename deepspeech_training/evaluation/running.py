@@ -74,23 +74,33 @@ def run_model(
     """
     failed = 0
 
-    def outputs() -> Iterator[tuple[Numbered, np.ndarray]]:
+    def fail() -> None:
         nonlocal failed
-        features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
-        for numbered, samples in _read_ahead(_numbered(sets), features):
-            if isinstance(samples, DataError):
-                sample = numbered[1]
-                log.error(str(sample.problem(str(samples).removeprefix(f'{sample.path}: '))))
-                failed += 1
-                advance()
-            else:
-                yield numbered, model.log_probabilities(samples)
+        failed += 1
+        advance()
 
-    for (number, sample), text in pool.decode_all(outputs()):
+    for (number, sample), text in pool.decode_all(model_outputs(model, sets, fail, channel)):
         one = Transcription.of(sample.path, sample.transcript, text, float('nan'))
         results.add(number, sample.line, one)
         advance()
     return failed
+
+
+def model_outputs(
+    model: Runtime, sets: Mapping[str, Sequence[Sample]], fail: Callable[[], None], channel: int = 0
+) -> Iterator[tuple[Numbered, np.ndarray]]:
+    """Log-probabilities `[frames, n_output]` of the utterances.
+
+    Those that cannot be read are named and left out; `fail` is called for each of them.
+    """
+    features = replace(model.info.features, normalize_sample_rate=True, channel=channel)
+    for numbered, samples in _read_ahead(_numbered(sets), features):
+        if isinstance(samples, DataError):
+            sample = numbered[1]
+            log.error(str(sample.problem(str(samples).removeprefix(f'{sample.path}: '))))
+            fail()
+        else:
+            yield numbered, model.log_probabilities(samples)
 
 
 def _numbered(sets: Mapping[str, Sequence[Sample]]) -> Iterator[Numbered]:

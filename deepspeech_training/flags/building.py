@@ -35,9 +35,9 @@ PARTS = {
 def build_config(parsed: ParsedFlags) -> Config:
     """The run that the flags describe. Whether it makes sense is for `validation.validate` to say.
 
-    Raises `FlagError` for flags that cannot be set yet and for values that do not become a `Config` at all.
+    Raises `FlagError` for values that do not become a `Config` at all.
     """
-    problems = unavailable(parsed)
+    problems: list[str] = []
     values: dict[str, dict[str, Any]] = {part: {} for part in ('', *PARTS)}
     for flag in FLAGS.values():
         value = parsed.values[flag.name]
@@ -67,26 +67,19 @@ def build_config(parsed: ParsedFlags) -> Config:
     return Config(**{part: PARTS[part](**values[part]) for part in PARTS}, **values[''])
 
 
-def unavailable(parsed: ParsedFlags) -> list[str]:
-    """A problem for each flag that was set to something this version cannot do."""
-    problems = []
-    for flag in FLAGS.values():
-        value = parsed.values[flag.name]
-        if flag.later and value != flag.default:
-            shown = f'--{flag.name}' if flag.is_boolean else f'--{flag.name}={_shown(value)}'
-            problems.append(f'{shown}: cannot be used yet: {flag.later}')
-    return problems
-
-
 def without_effect(parsed: ParsedFlags) -> list[str]:
     """A warning for each flag that was set, but does nothing without another flag, or with it."""
     warnings = []
     if parsed.values['bytes_output_mode'] and 'alphabet_config_path' in parsed.given:
         warnings.append('--alphabet_config_path has no effect with --bytes_output_mode')
     for flag in FLAGS.values():
-        if flag.name not in parsed.given or parsed.values[flag.name] == flag.default or not flag.needs:
+        if flag.name not in parsed.given or parsed.values[flag.name] == flag.default:
             continue
-        if parsed.values['auto_input_dataset'] and {'train_files', 'dev_files', 'test_files'} & {*flag.needs}:
+        if flag.tool:
+            warnings.append(f'--{flag.name} has no effect here: it is a flag of {flag.tool}')
+        if not flag.needs or (
+            parsed.values['auto_input_dataset'] and {'train_files', 'dev_files', 'test_files'} & {*flag.needs}
+        ):
             continue
         if all(parsed.values[name] == FLAGS[name].default for name in flag.needs):
             needed = ' or '.join(f'--{name}' for name in flag.needs)
@@ -177,7 +170,3 @@ def _checkpoint_dirs(values: dict[str, Any]) -> dict[str, str]:
         'load_dir': os.path.expanduser(values['load_checkpoint_dir'] or common),
         'save_dir': os.path.expanduser(values['save_checkpoint_dir'] or common),
     }
-
-
-def _shown(value: Any) -> str:
-    return ' '.join(value) if isinstance(value, list) else str(value)

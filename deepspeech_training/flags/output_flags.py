@@ -5,7 +5,7 @@ from __future__ import annotations
 from deepspeech_training import config
 from deepspeech_training.flags.spec import Flag, Group
 
-TUNING = 'the search for the best language-model weights is not part of this version'
+TUNING = 'bin/lm_optimizer.py'
 
 TRAIN, TEST, EXPORT = ('train_files',), ('test_files',), ('export_dir',)
 DECODES = ('test_files', 'one_shot_infer', 'dev_wer_every')
@@ -86,9 +86,9 @@ DECODING = Group(
              'Look at the most likely characters of each frame up to this probability only.', needs=DECODES),
         Flag('cutoff_top_n', 'integer', 300, 'decoding.cutoff_top_n',
              'Look at this many characters of each frame only.', needs=DECODES),
-        Flag('lm_alpha_max', 'float', 5.0, '', 'Largest --lm_alpha that the search for the best tries.', later=TUNING),
-        Flag('lm_beta_max', 'float', 5.0, '', 'Largest --lm_beta that the search for the best tries.', later=TUNING),
-        Flag('n_trials', 'integer', 2400, '', 'How many pairs of weights that search tries.', later=TUNING),
+        Flag('lm_alpha_max', 'float', 5.0, '', 'Largest --lm_alpha that the search for the best tries.', tool=TUNING),
+        Flag('lm_beta_max', 'float', 5.0, '', 'Largest --lm_beta that the search for the best tries.', tool=TUNING),
+        Flag('n_trials', 'integer', 2400, '', 'How many pairs of weights that search tries.', tool=TUNING),
     ),
 )
 

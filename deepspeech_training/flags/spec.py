@@ -14,9 +14,9 @@ class Flag:
     """A flag: its name and default are DeepSpeech 0.9's where that has it.
 
     `to`: the attribute of `Config` that takes the value, as in 'data.limit_train'; '' where `config_building` combines
-    several flags or the flag cannot be used yet.
+    several flags or the flag is another program's.
     `needs`: the flags of which one must be set for this one to have an effect.
-    `later`: why the flag cannot be set to anything but its default yet; '' for flags that work.
+    `tool`: the program that has the flag, where DeepSpeech.py only knows it; else ''.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Flag:
     help: str
     values: tuple[str, ...] = ()
     needs: tuple[str, ...] = ()
-    later: str = ''
+    tool: str = ''
     aliases: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
@@ -56,10 +56,10 @@ class Flag:
         return str(self.default)
 
     def description(self) -> str:
-        """The help sentence, with what cannot be used yet."""
+        """The help sentence, with whose flag it is."""
         parts = [self.help]
-        if self.later:
-            parts.append(f'Cannot be set yet: {self.later}.')
+        if self.tool:
+            parts.append(f'Has no effect here: it is a flag of {self.tool}.')
         if self.aliases:
             parts.append('Also ' + ', '.join(f'--{alias}' for alias in self.aliases) + '.')
         return ' '.join(parts)

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from deepspeech_training import log
 from deepspeech_training.config import UNICODE_NORMALIZATIONS, FeatureConfig
+from deepspeech_training.data.splitting import BY_SPEAKER, BY_UTTERANCE, Shares
 from deepspeech_training.errors import FlagError, UserError
 from deepspeech_training.importing.corpus import Corpus
 from deepspeech_training.importing.filters import Limits
 from deepspeech_training.importing.labels import LabelSettings, load_validate_label
 from deepspeech_training.importing.sources import import_lock, open_corpus
-from deepspeech_training.importing.splitting import BY_SPEAKER, BY_UTTERANCE, Shares
 from deepspeech_training.importing.work import BY_CORPUS, Settings, import_utterances
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.workers import cores

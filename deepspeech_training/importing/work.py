@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 
 from deepspeech_training import log
+from deepspeech_training.data.splitting import BY_SPEAKER, DEV, TEST, TRAIN, Shares, choose_splits, way_to_split
 from deepspeech_training.errors import DataError
 from deepspeech_training.importing.conversion import Converted, Piece, Recording, convert_all
 from deepspeech_training.importing.corpus import Corpus, Utterance
@@ -23,7 +24,6 @@ from deepspeech_training.importing.output import (
     write_rejects,
 )
 from deepspeech_training.importing.sources import audio_folder
-from deepspeech_training.importing.splitting import BY_SPEAKER, DEV, TEST, TRAIN, Shares, choose_splits, way_to_split
 
 BY_CORPUS = 'corpus'
 UNREADABLE = 'the audio cannot be used'

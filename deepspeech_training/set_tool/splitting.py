@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from deepspeech_training.data.manifest import Sample
+from deepspeech_training.data.splitting import BY_SPEAKER, BY_UTTERANCE, share_out_groups, way_to_split
 from deepspeech_training.errors import DataError, FlagError
 
 REST = 'rest'
 AMOUNT = re.compile(r'(\d+)|(\d+(?:\.\d*)?|\.\d+)%')
-WAYS = ('auto', 'speaker', 'utterance')
-FEWEST_SPEAKERS = 10  # with fewer, parts by speaker are of one or two voices, or far from their sizes
+AUTO = 'auto'
+WAYS = (AUTO, BY_SPEAKER, BY_UTTERANCE)
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,9 @@ def pick(samples: Sequence[Sample], amount: Amount, seed: int) -> list[Sample]:
 def choose_way(samples: Sequence[Sample], way: str, parts: int) -> str:
     """`auto` is by speaker where all are known and there are enough. Raises `DataError` where that cannot be."""
     speakers = {sample.speaker for sample in samples}
-    if way == 'auto':
-        return 'utterance' if '' in speakers or len(speakers) < max(FEWEST_SPEAKERS, parts) else 'speaker'
-    if way == 'speaker':
+    if way == AUTO:
+        return way_to_split(list(speakers), parts)
+    if way == BY_SPEAKER:
         unknown = next((sample for sample in samples if not sample.speaker), None)
         if unknown:
             raise DataError(f'--split_by=speaker: {unknown.place}: the speaker is not known')
@@ -89,28 +88,16 @@ def split(samples: Sequence[Sample], parts: Sequence[Amount], way: str) -> list[
 
     Raises `DataError` where a part would be empty.
     """
-    groups = [sample.speaker if way == 'speaker' else _identity(sample) for sample in samples]
-    counts = Counter(groups)
-    order = sorted(counts, key=_hash)
+    groups = [sample.speaker if way == BY_SPEAKER else _identity(sample) for sample in samples]
     sizes = _sizes(parts, len(samples))
-    part_of: dict[str, int] = {}
-    largest = max(range(len(parts)), key=lambda part: (parts[part].is_rest, sizes[part]))
-    for part in sorted(range(len(parts)), key=sizes.__getitem__):
-        if part == largest:
-            continue
-        missing = sizes[part]
-        for group in order:
-            # A group goes where that comes nearer to what is wanted.
-            if group not in part_of and missing > 0 and counts[group] / 2 <= missing:
-                part_of[group] = part
-                missing -= counts[group]
+    rest = max(range(len(parts)), key=lambda part: (parts[part].is_rest, sizes[part]))
     found: list[list[Sample]] = [[] for _ in parts]
-    for sample, group in zip(samples, groups, strict=True):
-        found[part_of.get(group, largest)].append(sample)
+    for sample, part in zip(samples, share_out_groups(groups, sizes, rest), strict=True):
+        found[part].append(sample)
     if [] in found:
         raise DataError(
             f'--split: part {found.index([]) + 1} of {len(parts)} would be empty: there are {len(samples)} utterances'
-            + (f' of {len(counts)} speakers' if way == 'speaker' else '')
+            + (f' of {len(set(groups))} speakers' if way == BY_SPEAKER else '')
         )
     return found
 
@@ -131,7 +118,3 @@ def _sizes(parts: Sequence[Amount], total: int) -> list[int]:
 
 def _identity(sample: Sample) -> str:
     return f'{os.path.basename(sample.path)}\n{sample.transcript}'
-
-
-def _hash(text: str) -> bytes:
-    return hashlib.blake2b(text.encode(errors='surrogateescape'), digest_size=16).digest()

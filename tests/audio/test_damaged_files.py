@@ -242,10 +242,13 @@ def test_flac_whose_header_has_another_length(tmp_path: Path, frames: int, probl
     assert problem in judge(path)[0]
 
 
-@pytest.mark.parametrize('subtype', ['VORBIS', 'OPUS'])
-def test_streams_one_after_another(tmp_path: Path, subtype: str) -> None:
+@pytest.mark.parametrize('name', ['OGG VORBIS', 'OGG OPUS', 'MP3 MPEG_LAYER_III'])
+@pytest.mark.parametrize('between', [b'', b'TAG' + bytes(125), ID3, b'TAG' + bytes(125) + ID3], ids=len)
+def test_streams_one_after_another(tmp_path: Path, name: str, between: bytes) -> None:
+    if name.startswith('OGG'):
+        between = b''
     path = tmp_path / 'a'
-    path.write_bytes(encoded('OGG', subtype) + encoded('OGG', subtype))
+    path.write_bytes(FORMATS[name]() + between + FORMATS[name]())
     assert 'several recordings' in judge(path)[0]
 
 

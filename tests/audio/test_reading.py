@@ -176,6 +176,14 @@ def test_missing_file_and_folder(tmp_path: Path) -> None:
                 read(str(path))
 
 
+def test_pipes_and_devices_are_no_files(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / 'pipe')  # nobody writes
+    for path in (str(tmp_path / 'pipe'), '/dev/zero'):
+        for read in (audio_info, lambda path: read_audio(path, FEATURES)):
+            with pytest.raises(DataError, match=f'{path}: is not a file'):
+                read(path)
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason='root may read every file')
 def test_file_that_may_not_be_read(tmp_path: Path) -> None:
     path = write(tmp_path / 'a.wav', tone())

@@ -104,6 +104,18 @@ def test_every_export_is_tested(
     said(capsys)
 
 
+def test_two_models_are_compared(
+    toy: Config, exports: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = str(tmp_path / 'checkpoint.json')
+    assert evaluate.main([toy.checkpoints.load_dir, *toy.data.test_files, '--beam_width', '16', '--json', report]) == 0
+    model = str(exports / 'output_graph.tflite')
+    assert evaluate.main([model, *toy.data.test_files, '--beam_width', '16', '--compare', report]) == 0
+    out, _ = said(capsys)
+    assert f'Compared with {toy.checkpoints.load_dir} ({report}) on 5 utterances - WER: ' in out
+    assert out.endswith(' - change +0.000, 95% confidence: +0.000 to +0.000; 0 utterances better, 0 worse\n')
+
+
 def test_a_page_with_what_was_heard(toy: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (path,) = toy.data.test_files
     page = tmp_path / 'page.html'
@@ -222,6 +234,7 @@ def test_wrong_test_sets(
         (['--html', '/proc/none/out.html'], '--html=/proc/none/out.html: cannot be written'),
         (['--json', '.'], '--json=.: is a folder'),
         (['--audio_sample_rate', '5'], '--audio_sample_rate=5: must be at least'),
+        (['--compare', 'none.json'], '--compare=none.json: cannot be read'),
         (['none.csv'], 'none.csv: cannot be read'),
     ],
 )

@@ -71,3 +71,13 @@ def test_what_is_wrong_is_said(audio: Path, tmp_path: Path) -> None:
     found = play(audio, '--augment=volume', '--output', tmp_path / 'file')
     assert found.returncode == 2
     assert 'cannot be written' in found.stderr
+
+
+def test_a_channel(audio: Path, tmp_path: Path) -> None:
+    tone, rate = soundfile.read(audio)
+    soundfile.write(audio, np.stack([tone, tone / 10], axis=1), rate)
+    flags = ['--output', tmp_path / 'out', '--augment=dropout[p=0]']
+    assert 'peak -23.0 -> -23.0 dBFS' in play(audio, *flags, '--audio_channel', '2').stdout
+    lacking = play(audio, *flags, '--audio_channel', '3')
+    assert lacking.returncode == 2
+    assert 'there is no channel 3' in lacking.stderr

@@ -481,6 +481,13 @@ def test_read_audio_of_a_container_is_that_of_the_file(tmp_path: Path, samples: 
             np.testing.assert_array_equal(found, read_audio(one.path, features))
 
 
+def test_pipes_and_devices_are_no_data_sets(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / 'pipe')  # nobody writes
+    for path in (str(tmp_path / 'pipe'), '/dev/zero'):
+        with pytest.raises(DataError, match=f'{path}: is a pipe or a device'):
+            read_data_set(path)
+
+
 @pytest.mark.parametrize('name', FORMATS)
 def test_damaged_bytes_are_errors_or_other_samples(tmp_path: Path, samples: list[Sample], name: str) -> None:
     """Never another exception; what is read has texts that can be written, and audio that is there or named."""

@@ -239,7 +239,7 @@ def test_a_character_outside_of_the_alphabet_is_a_data_error(samples: list[Sampl
             feed.step()
         with pytest.raises(DataError, match=r'\?') as raised:
             feed.pipeline.reraise(caught.value)
-    assert str(raised.value).startswith(f'some.csv: line 2: {bad.path}: ')
+    assert str(raised.value).startswith(f'some.csv:2: {bad.path}: ')
 
 
 def test_an_error_of_the_program_names_the_file_too(samples: list[Sample]) -> None:
@@ -248,7 +248,7 @@ def test_an_error_of_the_program_names_the_file_too(samples: list[Sample]) -> No
         feed.start([0], 1)
         with pytest.raises(tf.errors.OpError) as caught:
             feed.step()
-        with pytest.raises(RuntimeError, match=r'файл 0.wav \(line 2 of some.csv\).*TypeError') as raised:
+        with pytest.raises(RuntimeError, match=r'файл 0.wav \(some.csv:2\).*TypeError') as raised:
             feed.pipeline.reraise(caught.value)
     assert isinstance(raised.value.__cause__, TypeError)
 

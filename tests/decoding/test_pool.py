@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import multiprocessing
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +18,7 @@ from deepspeech_training.decoding.pool import WORTH_PROCESSES, DecodingPool, Pro
 from deepspeech_training.errors import ScorerError, UserError
 from deepspeech_training.text.alphabet import Alphabet
 
+ROOT = Path(__file__).resolve().parents[2]
 ALPHABET = Alphabet(' abc')
 DECODING = DecodingConfig(beam_width=8)
 
@@ -96,3 +100,27 @@ def test_what_a_process_cannot_open_is_told(tmp_path: Path) -> None:
             decoder.decode(np.zeros([3, 5], np.float32))
     finally:
         decoder.close()
+
+
+def test_processes_end_with_the_one_that_started_them() -> None:
+    """Though that one is killed: nobody else would end them."""
+    program = (
+        'import multiprocessing, time\n'
+        'from tests.decoding.test_pool import ALPHABET, DECODING, ProcessDecoder\n'
+        "if __name__ == '__main__':\n"
+        '    decoder = ProcessDecoder(DECODING, ALPHABET)\n'
+        '    print(multiprocessing.active_children()[0].pid, flush=True)\n'
+        '    time.sleep(600)\n'
+    )
+    parent = subprocess.Popen([sys.executable, '-c', program], cwd=ROOT, stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    child = Path('/proc', parent.stdout.readline().strip())
+    assert child.exists()
+    parent.kill()
+    parent.wait()
+    parent.stdout.close()
+    for _ in range(300):
+        if not child.exists():
+            break
+        time.sleep(0.1)
+    assert not child.exists()

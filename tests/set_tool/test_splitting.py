@@ -65,8 +65,8 @@ def test_no_speaker_is_in_two_parts() -> None:
 def test_the_way_to_split() -> None:
     assert choose_way(samples(200), 'auto', 3) == 'utterance'
     assert choose_way(samples(200, voices(30)), 'auto', 3) == 'speaker'
-    assert choose_way(samples(200, voices(5)), 'auto', 3) == 'utterance', 'too few speakers'
-    assert choose_way(samples(200, voices(5)), 'speaker', 3) == 'speaker'
+    assert choose_way(samples(200, voices(4)), 'auto', 3) == 'utterance', 'too few speakers'
+    assert choose_way(samples(200, voices(4)), 'speaker', 3) == 'speaker'
     assert choose_way(samples(200, voices(30)), 'utterance', 3) == 'utterance'
     assert choose_way([*samples(200, voices(30)), *samples(1)], 'auto', 3) == 'utterance', 'one is not known'
     with pytest.raises(DataError, match=r'--split_by=speaker: all.csv:2: the speaker is not known'):

@@ -5,7 +5,16 @@ from __future__ import annotations
 import random
 from collections import Counter
 
-from deepspeech_training.importing.splitting import BY_SPEAKER, BY_UTTERANCE, Shares, choose_splits, way_to_split
+import pytest
+
+from deepspeech_training.data.splitting import (
+    BY_SPEAKER,
+    BY_UTTERANCE,
+    Shares,
+    choose_splits,
+    share_out_groups,
+    way_to_split,
+)
 
 SHARES = Shares(dev=0.1, test=0.2)
 KNOWN = ['train', 'dev', 'test', 'test', 'dev', 'test']
@@ -13,8 +22,9 @@ KNOWN = ['train', 'dev', 'test', 'test', 'dev', 'test']
 
 
 def test_which_way() -> None:
-    assert way_to_split([f'p{number}' for number in range(10)]) == BY_SPEAKER
-    assert way_to_split(['a', 'b', 'c'] * 10) == BY_UTTERANCE
+    assert way_to_split([f'p{number}' for number in range(5)]) == BY_SPEAKER
+    assert way_to_split([f'p{number}' for number in range(5)], parts=6) == BY_UTTERANCE
+    assert way_to_split(['a', 'b', 'c', 'd'] * 10) == BY_UTTERANCE
     assert way_to_split([*(f'p{number}' for number in range(20)), '']) == BY_UTTERANCE
     assert way_to_split([]) == BY_UTTERANCE
 
@@ -52,3 +62,17 @@ def test_shares_of_nothing() -> None:
     names = [str(number) for number in range(300)]
     for way in (BY_SPEAKER, BY_UTTERANCE):
         assert set(choose_splits(names, [name[:1] for name in names], way, Shares(0, 0))) == {'train'}
+
+
+@pytest.mark.parametrize('counts', [[1] * 5, [1, 96, 1, 1, 1], [20, 1, 20, 20, 20], [100, 100, 100, 100, 1]])
+def test_few_speakers_are_enough_for_each_split(counts: list[int]) -> None:
+    speakers = [f's{number}' for number, count in enumerate(counts) for _ in range(count)]
+    splits = Counter(choose_splits(speakers, speakers, BY_SPEAKER, Shares(dev=0.1, test=0.1)))
+    assert set(splits) == {'train', 'dev', 'test'}
+    assert max(splits['dev'], splits['test']) <= max(0.2 * len(speakers), min(counts), sorted(counts)[1])
+
+
+def test_groups_are_left_for_the_other_parts() -> None:
+    assert sorted(share_out_groups('abc', [2, 2, 2], rest=0)) == [0, 1, 2]
+    assert sorted(share_out_groups('ab' * 3, [0, 3, 3], rest=0)) == [1, 1, 1, 2, 2, 2], 'nothing is to be left'
+    assert share_out_groups('aaa', [2, 1], rest=0) == [0, 0, 0], 'one cannot be in both'
