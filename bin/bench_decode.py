@@ -25,12 +25,11 @@ import numpy as np
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from deepspeech_training import log  # noqa: E402
 from deepspeech_training.audio.reading import read_audio  # noqa: E402
 from deepspeech_training.config import LM_ALPHA, LM_BETA  # noqa: E402
 from deepspeech_training.decoding import BeamSearchDecoder, Scorer, ScorerOptions, SearchOptions  # noqa: E402
-from deepspeech_training.errors import UserError  # noqa: E402
 from deepspeech_training.export.package import alphabet_file  # noqa: E402
+from deepspeech_training.programs import exit_status  # noqa: E402
 from deepspeech_training.runtimes import open_model  # noqa: E402
 from deepspeech_training.text.alphabet import Alphabet  # noqa: E402
 from deepspeech_training.text.metrics import Transcription, error_rates  # noqa: E402
@@ -57,11 +56,7 @@ print(json.dumps({'seconds': seconds, 'texts': texts}))
 
 def main() -> int:
     args = parse_arguments()
-    try:
-        return compare(args)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
+    return exit_status(lambda: compare(args))
 
 
 def parse_arguments() -> argparse.Namespace:

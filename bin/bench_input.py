@@ -43,7 +43,8 @@ from deepspeech_training.config import DataConfig, FeatureConfig
 from deepspeech_training.data.augmentation.augmenter import Augmenter, Moment
 from deepspeech_training.data.augmentation.moments import Moments
 from deepspeech_training.data.manifest import Sample, read_csv
-from deepspeech_training.errors import DataError, UserError
+from deepspeech_training.errors import DataError
+from deepspeech_training.programs import exit_status
 from deepspeech_training.text.alphabet import Alphabet
 
 if TYPE_CHECKING:
@@ -316,12 +317,7 @@ def measure(options: argparse.Namespace) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(arguments)
-    try:
-        measure(options)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
-    return 0
+    return exit_status(lambda: measure(options))
 
 
 if __name__ == '__main__':

@@ -36,7 +36,7 @@ from scaling_bench.report import Results, print_projection, print_results  # noq
 from scaling_bench.turns import Contestant, Task, Turn, take_turn  # noqa: E402
 
 from deepspeech_training.config import LSTM_IMPLEMENTATIONS, FeatureConfig  # noqa: E402
-from deepspeech_training.errors import UserError  # noqa: E402
+from deepspeech_training.programs import exit_status  # noqa: E402
 
 UTTERANCES = 64
 """So many are made; they are read again and again."""
@@ -162,12 +162,7 @@ def write_json(options: argparse.Namespace, results: Sequence[Results], projecti
 
 def main(arguments: Sequence[str] | None = None) -> int:
     options = parse_arguments(arguments)
-    try:
-        measure(options)
-    except UserError as error:
-        print(error, file=sys.stderr)
-        return error.exit_status
-    return 0
+    return exit_status(lambda: measure(options))
 
 
 if __name__ == '__main__':

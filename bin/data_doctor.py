@@ -27,27 +27,20 @@ from deepspeech_training.doctor.kinds import ERROR, WARNING
 from deepspeech_training.doctor.report import as_json, diagnose
 from deepspeech_training.doctor.settings import Settings
 from deepspeech_training.doctor.text_report import as_text
-from deepspeech_training.errors import DataError, FlagError, UserError
+from deepspeech_training.errors import DataError, FlagError
+from deepspeech_training.programs import exit_status
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.byte_alphabet import ByteAlphabet
 from deepspeech_training.workers import cores
 
 EXIT_PROBLEMS = 1
-EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(1)
-    try:
-        return doctor(args)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    except KeyboardInterrupt:
-        log.error('Interrupted')
-        return EXIT_INTERRUPTED
+    return exit_status(lambda: doctor(args))
 
 
 def build_parser() -> argparse.ArgumentParser:

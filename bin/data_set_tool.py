@@ -20,31 +20,27 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from deepspeech_training import log
 from deepspeech_training.config import ON_BAD_SAMPLE
-from deepspeech_training.errors import FlagError, UserError
+from deepspeech_training.errors import FlagError
+from deepspeech_training.programs import exit_status
 from deepspeech_training.set_tool.conversion import FORMATS, Conversion, check_augmentations
 from deepspeech_training.set_tool.job import Job, check_job, run
 from deepspeech_training.set_tool.splitting import WAYS, parse_amount, parse_parts
 from deepspeech_training.workers import cores
-
-EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(1)
-    try:
-        job = job_of(args)
-        check_job(job)
-        for line in run(job):
-            print(line)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    except KeyboardInterrupt:
-        log.error('Interrupted')
-        return EXIT_INTERRUPTED
-    return 0
+    return exit_status(lambda: do(args))
+
+
+def do(args: argparse.Namespace) -> None:
+    """Whatever the arguments say."""
+    job = job_of(args)
+    check_job(job)
+    for line in run(job):
+        print(line)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -33,6 +33,7 @@ from deepspeech_training.evaluation.reports import check_output, write_report
 from deepspeech_training.evaluation.results import Results
 from deepspeech_training.evaluation.running import read_sets, run_model
 from deepspeech_training.evaluation.subject import PageLimits, Subject
+from deepspeech_training.programs import exit_status
 from deepspeech_training.runtimes import Runtime, open_model
 from deepspeech_training.tool_arguments import (
     add_decoding_arguments,
@@ -42,7 +43,6 @@ from deepspeech_training.tool_arguments import (
 )
 
 EXIT_SOME_FAILED = 1
-EXIT_INTERRUPTED = 130
 MEGABYTE = 1024 * 1024
 OUTPUTS = ('json', 'csv', 'html')
 
@@ -51,17 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(args.log_level)
-    try:
-        return evaluate(args)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    except KeyboardInterrupt:
-        log.error('Interrupted')
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:  # nobody reads the rest
-        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
-        return EXIT_SOME_FAILED
+    return exit_status(lambda: evaluate(args))
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -37,7 +37,8 @@ from deepspeech_training.decoding.kenlm_programs import (
     run_program,
 )
 from deepspeech_training.decoding.space_word import make_space_word
-from deepspeech_training.errors import ScorerError, UserError
+from deepspeech_training.errors import ScorerError
+from deepspeech_training.programs import exit_status
 from deepspeech_training.text.alphabet import normalize
 
 SPECIAL = frozenset(('<s>', '</s>', '<unk>'))
@@ -51,16 +52,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(1)
+    return exit_status(lambda: run(args))
+
+
+def run(args: argparse.Namespace) -> None:
+    """Counts words and makes the model. Raises `UserError`."""
     try:
         check(args)
         generate(args)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
     except OSError as error:
-        log.error(f'{error.filename or args.output_dir}: {error.strerror or error}')
-        return 2
-    return 0
+        raise ScorerError(f'{error.filename or args.output_dir}: {error.strerror or error}') from error
 
 
 def build_parser() -> argparse.ArgumentParser:

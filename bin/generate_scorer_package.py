@@ -31,7 +31,8 @@ from deepspeech_training.decoding.scorer_package import (
     write_scorer_package,
 )
 from deepspeech_training.decoding.space_word import SPACE_WORD
-from deepspeech_training.errors import ScorerError, UserError
+from deepspeech_training.errors import ScorerError
+from deepspeech_training.programs import exit_status
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.byte_alphabet import ByteAlphabet
 
@@ -40,12 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(1)
-    try:
-        make_package(args)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    return 0
+    return exit_status(lambda: make_package(args))
 
 
 def build_parser() -> argparse.ArgumentParser:

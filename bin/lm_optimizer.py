@@ -34,6 +34,7 @@ from deepspeech_training.errors import FlagError, UserError
 from deepspeech_training.evaluation.reports import check_output
 from deepspeech_training.evaluation.running import read_sets
 from deepspeech_training.flags.table import FLAGS
+from deepspeech_training.programs import exit_status
 from deepspeech_training.runtimes import Runtime, open_model
 from deepspeech_training.tool_arguments import (
     add_decoding_arguments,
@@ -48,24 +49,14 @@ from deepspeech_training.tuning.search import OWN_WEIGHTS, best_of, errors_of, m
 from deepspeech_training.tuning.study import Space, Study, Trial
 
 EXIT_SOME_FAILED = 1
-EXIT_INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(args.log_level)
-    try:
-        return optimize(args)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    except KeyboardInterrupt:
-        log.error('Interrupted' + (f'; the same command goes on with {args.study}' if args.study else ''))
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:  # nobody reads the rest
-        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
-        return EXIT_SOME_FAILED
+    interrupted = 'Interrupted' + (f'; the same command goes on with {args.study}' if args.study else '')
+    return exit_status(lambda: optimize(args), interrupted)
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -10,7 +10,6 @@ Ends with status 2 when a CSV file cannot be read or the output is there already
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import unicodedata
 from collections import Counter
@@ -22,7 +21,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from deepspeech_training import log
 from deepspeech_training.config import UNICODE_NORMALIZATIONS
 from deepspeech_training.data.formats import read_data_set
-from deepspeech_training.errors import DataError, UserError
+from deepspeech_training.errors import DataError
+from deepspeech_training.programs import exit_status
 from deepspeech_training.text.alphabet import MAX_LABELS, describe_character, normalize
 
 
@@ -30,21 +30,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(1)
-    try:
-        counts, first = count_characters(args.csv, args.unicode_normalization)
-        text = alphabet_file(counts, first, args.rare, args.unicode_normalization)
-        if args.output:
-            write(args.output, text, overwrite=args.overwrite)
-            log.info(f'{args.output}: {len(counts)} characters')
-        else:
-            sys.stdout.buffer.write(text.encode())
-            sys.stdout.flush()
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    except BrokenPipeError:
-        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
-    return 0
+    return exit_status(lambda: make_alphabet(args))
+
+
+def make_alphabet(args: argparse.Namespace) -> None:
+    """Counts and writes. Raises `DataError`."""
+    counts, first = count_characters(args.csv, args.unicode_normalization)
+    text = alphabet_file(counts, first, args.rare, args.unicode_normalization)
+    if args.output:
+        write(args.output, text, overwrite=args.overwrite)
+        log.info(f'{args.output}: {len(counts)} characters')
+    else:
+        sys.stdout.buffer.write(text.encode())
+        sys.stdout.flush()
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -31,7 +31,8 @@ from espeak_corpus.sentences import GrammarSentences, SentenceList, SentenceSour
 from espeak_corpus.voices import PLAIN, check_disjoint, check_name, parse_voices  # noqa: E402
 
 from deepspeech_training import log  # noqa: E402
-from deepspeech_training.errors import FlagError, UserError  # noqa: E402
+from deepspeech_training.errors import FlagError  # noqa: E402
+from deepspeech_training.programs import exit_status  # noqa: E402
 from deepspeech_training.text.alphabet import Alphabet  # noqa: E402
 
 # Speakers that sound like people, and of variants that hardly differ (adam, benjamin) only one.
@@ -246,15 +247,7 @@ def build(arguments: argparse.Namespace, plan: Plan, size: Size, text_hash: str)
 
 def main(argv: list[str] | None = None) -> int:
     arguments = build_parser().parse_args(argv)
-    try:
-        run(arguments)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    except KeyboardInterrupt:
-        log.error('interrupted; the next run starts anew')
-        return 130
-    return 0
+    return exit_status(lambda: run(arguments), 'Interrupted; the next run starts anew')
 
 
 if __name__ == '__main__':

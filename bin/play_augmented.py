@@ -30,7 +30,8 @@ from deepspeech_training.augment_specs import MULTI_DOMAIN
 from deepspeech_training.config import FEATURE_BACKENDS, FeatureConfig
 from deepspeech_training.data.augmentation.augmenter import Augmenter, Draw, Moment
 from deepspeech_training.data.augmentation.waveforms import level
-from deepspeech_training.errors import DataError, FlagError, UserError
+from deepspeech_training.errors import DataError, FlagError
+from deepspeech_training.programs import exit_status
 
 Values = npt.NDArray[np.float32]
 Picture = npt.NDArray[np.uint8]
@@ -45,16 +46,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(1)
-    try:
-        features = FeatureConfig(args.sample_rate, backend=args.feature_backend, channel=args.audio_channel)
-        augmenter = Augmenter(args.augment, features, args.random_seed)
-        for file, name in named(args.files):
-            for number in range(1, args.number + 1):
-                print(play(file, f'{name}.{number}', Moment(0, number, args.clock), augmenter, features, args.output))
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    return 0
+    return exit_status(lambda: play_all(args))
+
+
+def play_all(args: argparse.Namespace) -> None:
+    """Writes each file as often as it is asked for. Raises `UserError`."""
+    features = FeatureConfig(args.sample_rate, backend=args.feature_backend, channel=args.audio_channel)
+    augmenter = Augmenter(args.augment, features, args.random_seed)
+    for file, name in named(args.files):
+        for number in range(1, args.number + 1):
+            print(play(file, f'{name}.{number}', Moment(0, number, args.clock), augmenter, features, args.output))
 
 
 def build_parser() -> argparse.ArgumentParser:

@@ -22,7 +22,8 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # its messages are not about
 
 from deepspeech_training import log
 from deepspeech_training.audio.segments import Splitting
-from deepspeech_training.errors import FlagError, UserError
+from deepspeech_training.errors import FlagError
+from deepspeech_training.programs import exit_status
 from deepspeech_training.tool_arguments import (
     add_decoding_arguments,
     add_model_arguments,
@@ -39,7 +40,6 @@ from deepspeech_training.transcription.recognizer import Recognition, Recognizer
 from deepspeech_training.transcription.transcript import word_separator
 
 EXIT_SOME_FAILED = 1
-EXIT_INTERRUPTED = 130
 PIPE = '-'
 
 
@@ -47,18 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
     args = build_parser().parse_args(arguments)
     log.setup(args.log_level)
-    try:
-        check(args)
-        return live(args) if args.audio == [PIPE] else files(args)
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
-    except KeyboardInterrupt:
-        log.error('Interrupted')
-        return EXIT_INTERRUPTED
-    except BrokenPipeError:  # nobody reads the rest
-        sys.stdout = open(os.devnull, 'w')  # noqa: SIM115 - Python flushes it at exit
-        return EXIT_SOME_FAILED
+    return exit_status(lambda: run(args))
 
 
 def build_parser() -> argparse.ArgumentParser:
@@ -98,6 +87,12 @@ def check(args: argparse.Namespace) -> None:
         raise FlagError(f'--rate={args.rate} is for standard input (-); files say their own rate')
     if args.audio_channel and args.audio == [PIPE]:
         raise FlagError(f'--audio_channel={args.audio_channel} is for files; standard input (-) is mono')
+
+
+def run(args: argparse.Namespace) -> int:
+    """Whatever it is to be; returns the exit status."""
+    check(args)
+    return live(args) if args.audio == [PIPE] else files(args)
 
 
 def recognition(args: argparse.Namespace) -> Recognition:

@@ -25,7 +25,7 @@ LEVELS = (
     ('tool_arguments',),
     ('validation', 'start_checks'),
     ('augment_specs',),
-    ('interrupts', 'workers', 'mirrored'),
+    ('interrupts', 'programs', 'workers', 'mirrored'),
     ('mirror',),
     ('config', 'errors', 'log', 'launch', 'storage'),
 )
@@ -65,6 +65,7 @@ WITHOUT_TENSORFLOW = (
         'storage',
         'mirror',
         'mirrored',
+        'programs',
         'workers',
     ),
 )

@@ -10,16 +10,16 @@ from pathlib import Path
 from deepspeech_training import log
 from deepspeech_training.config import UNICODE_NORMALIZATIONS, FeatureConfig
 from deepspeech_training.data.splitting import BY_SPEAKER, BY_UTTERANCE, Shares
-from deepspeech_training.errors import FlagError, UserError
+from deepspeech_training.errors import DataError, FlagError
 from deepspeech_training.importing.corpus import Corpus
 from deepspeech_training.importing.filters import Limits
 from deepspeech_training.importing.labels import LabelSettings, load_validate_label
 from deepspeech_training.importing.sources import import_lock, open_corpus
 from deepspeech_training.importing.work import BY_CORPUS, Settings, import_utterances
+from deepspeech_training.programs import exit_status
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.workers import cores
 
-EXIT_INTERRUPTED = 130
 RATES = (4000, 192000)  # Hz
 
 
@@ -27,21 +27,19 @@ def run(corpus: Corpus, description: str | None, arguments: Sequence[str] | None
     """Imports `corpus`; returns the exit status: 0, 2 for what the user can put right, 130 when interrupted."""
     args = build_parser(corpus, description).parse_args(arguments)
     log.setup(args.log_level)
+    return exit_status(lambda: _import(corpus, args), 'Interrupted; the same command goes on')
+
+
+def _import(corpus: Corpus, args: argparse.Namespace) -> None:
+    """Raises `UserError`."""
     try:
         settings = make_settings(corpus, args)
         with import_lock(settings.folder):
             tree = open_corpus(corpus, args, settings.folder)
-            print(import_utterances(corpus, corpus.read(tree, args), settings))
-    except UserError as error:
-        log.error(str(error))
-        return error.exit_status
+            told = import_utterances(corpus, corpus.read(tree, args), settings)
     except OSError as error:
-        log.error(f'{error.filename or args.folder}: {error.strerror or error}')
-        return UserError.exit_status
-    except KeyboardInterrupt:
-        log.error('Interrupted; the same command goes on')
-        return EXIT_INTERRUPTED
-    return 0
+        raise DataError(f'{error.filename or args.folder}: {error.strerror or error}') from error
+    print(told)
 
 
 def build_parser(corpus: Corpus, description: str | None) -> argparse.ArgumentParser:

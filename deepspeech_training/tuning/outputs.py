@@ -18,7 +18,7 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-from deepspeech_training import log
+from deepspeech_training import log, storage
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.errors import DataError, UserError
 from deepspeech_training.evaluation.running import model_outputs
@@ -114,22 +114,15 @@ def compute_outputs(
             yield sample.transcript, logits
             advance()
 
-    temporary = f'{path}.{os.getpid()}.tmp'
     try:
         os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-        with open(temporary, 'wb') as file:
-            try:
-                document = _write_all(file, outputs())
-                if not document['frames']:
-                    raise DataError('none of the recordings can be read')
-                document |= {'failed': total - len(document['frames']), 'key': key}
-                content = json.dumps(document).encode()
-                file.write(content + LENGTH.pack(len(content)))
-                file.close()
-                os.replace(temporary, path)
-            except BaseException:
-                os.unlink(temporary)
-                raise
+        with storage.written_whole(path) as unfinished, open(unfinished, 'xb') as file:
+            document = _write_all(file, outputs())
+            if not document['frames']:
+                raise DataError('none of the recordings can be read')
+            document |= {'failed': total - len(document['frames']), 'key': key}
+            content = json.dumps(document).encode()
+            file.write(content + LENGTH.pack(len(content)))
     except OSError as error:
         raise UserError(f'{path}: cannot be written: {error.strerror or error}') from None
     found = kept_outputs(path, key)
