@@ -32,6 +32,8 @@ DROPOUT = 'model.dropout'
 COMBINED = {
     'checkpoints.load_dir': 'load_checkpoint_dir',
     'checkpoints.save_dir': 'save_checkpoint_dir',
+    'checkpoints.copy_to': 'save_checkpoint_dir',
+    'export.copy_to': 'export_dir',
     'export.scorer': 'scorer_path',
     'model.compute_type': 'mixed_precision_type',
     'report.summary_dir': 'summary_dir',

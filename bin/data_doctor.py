@@ -20,7 +20,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from deepspeech_training import log, storage
 from deepspeech_training.config import UNICODE_NORMALIZATIONS, FeatureConfig
-from deepspeech_training.data.remembered import write_whole
 from deepspeech_training.doctor.examination import Examination, examine, read_sets
 from deepspeech_training.doctor.fixing import fixed_paths, write_fixed
 from deepspeech_training.doctor.html_report import as_html
@@ -179,7 +178,7 @@ def write(name: str, path: str, render: Callable[[], str]) -> None:
     if not path:
         return
     try:
-        write_whole(path, render().encode(errors='backslashreplace'))
+        storage.write_whole(path, render().encode(errors='backslashreplace'))
     except OSError as error:
         raise DataError(f'--{name}={path}: cannot be written: {error.strerror}') from error
     log.info(f'Wrote {path}')

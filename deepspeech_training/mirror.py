@@ -68,13 +68,8 @@ class Mirror:
             if os.path.isfile(here) and self._alike.get(name) == [list(status), _signature(here)]:
                 continue
             os.makedirs(os.path.dirname(here), exist_ok=True)
-            unfinished = f'{here}.{uuid.uuid4().hex}.tmp'
-            try:
+            with storage.written_whole(here) as unfinished:
                 self._download(name, unfinished)
-                os.replace(unfinished, here)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(unfinished)
             self._alike[name] = [list(status), _signature(here)]
         self._alike = {name: known for name, known in self._alike.items() if name in there}
         self._remember()
@@ -135,10 +130,7 @@ class Mirror:
 
     def _remember(self) -> None:
         content = json.dumps({'address': self.address, 'files': self._alike})
-        unfinished = f'{self._note}.tmp'
-        with open(unfinished, 'w', encoding='utf-8') as file:
-            file.write(content)
-        os.replace(unfinished, self._note)
+        storage.write_whole(self._note, content.encode())
 
 
 def _signature(path: str) -> list[int]:

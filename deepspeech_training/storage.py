@@ -160,9 +160,10 @@ def _reason(error: Exception) -> str:
 
 
 @contextlib.contextmanager
-def written_whole(path: str) -> Iterator[str]:
+def written_whole(path: str, *, durable: bool = False) -> Iterator[str]:
     """The name of a local file to write; it becomes `path` when it is done, and is gone when that fails.
 
+    `durable`: a file that is here is on the disk before it has its name, so that a power cut leaves no empty one.
     Raises `OSError`.
     """
     if is_remote(path):
@@ -171,13 +172,32 @@ def written_whole(path: str) -> Iterator[str]:
             yield unfinished
             upload(unfinished, path)
         return
+    if os.path.isdir(path):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
     unfinished = f'{path}.{uuid.uuid4().hex}.tmp'
     try:
         yield unfinished
+        if durable:
+            flush(unfinished)
         os.replace(unfinished, path)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(unfinished)
+
+
+def write_whole(path: str, content: bytes) -> None:
+    """Writes a file so that readers find the old or the new content, never a part. Raises `OSError`."""
+    with written_whole(path) as unfinished, open(unfinished, 'xb') as file:
+        file.write(content)
+
+
+def flush(path: str | os.PathLike[str]) -> None:
+    """Waits until a local file, or the names in a local folder, are on the disk. Raises `OSError`."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
 
 
 def upload(local: str, address: str) -> None:

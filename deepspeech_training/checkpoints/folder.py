@@ -23,6 +23,7 @@ from typing import Any
 from deepspeech_training import log
 from deepspeech_training.checkpoints.tensors import SUFFIXES, writing
 from deepspeech_training.errors import CheckpointError
+from deepspeech_training.storage import flush
 
 TEMPORARY = '.writing-'
 STATE_SUFFIX = '.json'
@@ -257,11 +258,7 @@ def _quoted(found: Found) -> str:
 def _sync_folder(folder: str) -> None:
     """Makes the folder's names last; not all file systems can."""
     with contextlib.suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        flush(folder)
 
 
 def remove_leftovers(folder: str) -> list[str]:

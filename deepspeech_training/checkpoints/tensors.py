@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
@@ -10,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from deepspeech_training.errors import CheckpointError
+from deepspeech_training.storage import flush
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -35,8 +35,7 @@ def write_tensors(prefix: str, values: Arrays) -> None:
         with tf.compat.v1.Session(config=proto) as session:
             session.run(save, dict(zip(tensors, (values[name] for name in names), strict=True)))
         for suffix in SUFFIXES:
-            with open(prefix + suffix, 'rb') as file:
-                os.fsync(file.fileno())
+            flush(prefix + suffix)
 
 
 def read_shapes(prefix: str) -> dict[str, list[int]]:

@@ -6,13 +6,12 @@ import hashlib
 import json
 import os
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from deepspeech_training import log, storage
 from deepspeech_training.data.formats import read_data_set, write_data_set
 from deepspeech_training.data.manifest import Sample
-from deepspeech_training.data.remembered import write_whole
 from deepspeech_training.data.splitting import BY_SPEAKER, SPLITS, Shares, choose_splits, way_to_split
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import normalize
@@ -119,36 +118,33 @@ class _Written:
     def samples(self, name: str, samples: Sequence[Sample]) -> str:
         """Writes a data set; returns its path. Raises `DataError`."""
         path = f'{self._stem}.{name}'
-        new = f'{self._stem}.{uuid.uuid4().hex}.{name}'
-        try:
-            os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-            write_data_set(new, samples)
-            self._put(new, path)
-        except OSError as error:
-            raise DataError(f'{self._flag}: {path} cannot be written: {error.strerror}') from error
-        finally:
-            if os.path.exists(new):
-                os.unlink(new)
+        self._write(path, lambda new: write_data_set(new, samples))
         return path
 
     def alphabet(self, characters: set[str]) -> str:
         """Writes an alphabet; returns its path. Raises `DataError`."""
-        lines = ['\\#' if character == '#' else character for character in sorted(characters)]
         path = f'{self._stem}.{ALPHABET}.txt'
-        new = f'{path}.{uuid.uuid4().hex}'
+        lines = ['\\#' if character == '#' else character for character in sorted(characters)]
+        content = ''.join(f'{line}\n' for line in lines).encode()
+        if self._write(path, lambda new: storage.write_whole(new, content)):
+            log.warn(f'{path}: has other characters now; models that were trained before do not fit it')
+        return path
+
+    def _write(self, path: str, write: Callable[[str], None]) -> bool:
+        """Has a file written and gives it its name; returns whether it replaces another content. Raises `DataError`."""
+        new = f'{self._stem}.{uuid.uuid4().hex}{os.path.splitext(path)[1]}'
         try:
-            write_whole(new, ''.join(f'{line}\n' for line in lines).encode())
-            if self._put(new, path):
-                log.warn(f'{path}: has other characters now; models that were trained before do not fit it')
+            os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+            write(new)
+            return self._put(new, path)
         except OSError as error:
             raise DataError(f'{self._flag}: {path} cannot be written: {error.strerror}') from error
         finally:
             if os.path.exists(new):
                 os.unlink(new)
-        return path
 
     def _put(self, new: str, path: str) -> bool:
-        """Gives a file its name; returns whether it replaces another content. Raises `OSError` and `DataError`."""
+        """Gives a file its name, unless it is there already. Raises `OSError` and `DataError`."""
         key, digest = os.path.basename(path), _digest(new)
         self._now[key] = digest
         there = _digest(path) if os.path.lexists(path) else ''
@@ -165,7 +161,7 @@ class _Written:
     def finish(self) -> None:
         """Remembers what was written. Raises `DataError`."""
         try:
-            write_whole(self._note, json.dumps({'sha256': self._now}, indent=1).encode())
+            storage.write_whole(self._note, json.dumps({'sha256': self._now}, indent=1).encode())
         except OSError as error:
             raise DataError(f'{self._note}: cannot be written: {error.strerror}') from error
 

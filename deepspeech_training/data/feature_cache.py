@@ -28,11 +28,10 @@ import numpy as np
 import numpy.typing as npt
 import soundfile
 
-from deepspeech_training import log
+from deepspeech_training import log, storage
 from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
 from deepspeech_training.data.contents import HASH_SIZE, ContentMemory
 from deepspeech_training.data.journal import CHECKSUM, KEY, Descriptor, Journal, RowIndex, append_whole
-from deepspeech_training.data.remembered import write_whole
 from deepspeech_training.data.sources import Source
 
 FEATURE_VERSION = 2
@@ -140,10 +139,10 @@ class FeatureCache:
         """Folders, and a rehearsal of writing."""
         os.makedirs(self.folder, exist_ok=True)
         if not os.listdir(self.folder):  # in a folder with other things, the tag would keep these from backups too
-            write_whole(os.path.join(self.folder, TAG_FILE), TAG)
+            storage.write_whole(os.path.join(self.folder, TAG_FILE), TAG)
         os.makedirs(self.path, exist_ok=True)
         if not os.path.exists(os.path.join(self.path, SETTINGS)):
-            write_whole(os.path.join(self.path, SETTINGS), json.dumps(settings, indent=1).encode())
+            storage.write_whole(os.path.join(self.path, SETTINGS), json.dumps(settings, indent=1).encode())
         os.utime(os.path.join(self.path, SETTINGS))  # when it was last used
         with tempfile.TemporaryFile(dir=self.path, buffering=0) as file:
             file.write(bytes(REHEARSAL_BYTES))

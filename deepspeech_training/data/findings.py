@@ -9,9 +9,8 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 
-from deepspeech_training import log
+from deepspeech_training import log, storage
 from deepspeech_training.data.manifest import Problem, Sample
-from deepspeech_training.data.remembered import write_whole
 from deepspeech_training.errors import DataError
 from deepspeech_training.text.alphabet import Alphabet, describe_character, normalize
 
@@ -144,4 +143,4 @@ def _write_list(path: str, problems: Sequence[Problem]) -> None:
     writer.writerow(['csv', 'line', 'wav_filename', 'reason'])
     writer.writerows([problem.csv, problem.line, problem.path, problem.message] for problem in problems)
     os.makedirs(os.path.dirname(path), exist_ok=True)
-    write_whole(path, text.getvalue().encode(errors='surrogateescape'))
+    storage.write_whole(path, text.getvalue().encode(errors='surrogateescape'))

@@ -8,7 +8,6 @@ import hashlib
 import json
 import os
 import re
-import uuid
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -86,7 +85,7 @@ class AudioMemory:
         content = json.dumps({'version': VERSION, 'audio': audio}, separators=(',', ':'))
         try:
             os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            write_whole(self.path, gzip.compress(content.encode(), compresslevel=1))
+            storage.write_whole(self.path, gzip.compress(content.encode(), compresslevel=1))
         except OSError as error:
             log.debug(f'{self.path}: cannot be written, the next run looks at the audio files again: {error}')
 
@@ -125,16 +124,3 @@ def _wait_for_lock(descriptor: int) -> None:
             fcntl.flock(descriptor, fcntl.LOCK_SH)
     except OSError as error:
         log.debug(f'no lock, data are checked without: {error}')
-
-
-def write_whole(path: str, content: bytes) -> None:
-    """Writes a file so that readers find the old or the new content, never a part. Raises `OSError`."""
-    unfinished = f'{path}.{uuid.uuid4().hex}.tmp'
-    try:
-        with open(unfinished, 'xb') as file:
-            file.write(content)
-        os.replace(unfinished, path)
-    except BaseException:
-        if os.path.exists(unfinished):
-            os.unlink(unfinished)
-        raise

@@ -20,7 +20,6 @@ from typing import Any, BinaryIO
 from deepspeech_training import log, storage
 from deepspeech_training.data.json_lines import TEXT_KEY, parse_object, speaker_of, text_of
 from deepspeech_training.data.manifest import Problem, Sample
-from deepspeech_training.data.remembered import write_whole
 from deepspeech_training.data.sources import Source
 from deepspeech_training.errors import DataError
 
@@ -213,6 +212,6 @@ def _remember(index: str, status: storage.Status, entries: dict[str, _Entry]) ->
     )
     try:
         os.makedirs(os.path.dirname(index), exist_ok=True)
-        write_whole(index, gzip.compress(content.encode(), compresslevel=1))
+        storage.write_whole(index, gzip.compress(content.encode(), compresslevel=1))
     except OSError as error:
         log.debug(f'{index}: cannot be written, the next run goes through the tar file again: {error}')

@@ -5,13 +5,12 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import BinaryIO
 
+from deepspeech_training import storage
 from deepspeech_training.decoding.lexicon_file import automaton_bytes, minimal_automaton
 from deepspeech_training.decoding.scorer_file import (
     FST_MAGIC,
@@ -121,7 +120,7 @@ def write_scorer_package(
 ) -> None:
     """Writes the file whole or not at all; one that is there stays until then. Raises `ScorerError`."""
     try:
-        with _written_aside(Path(path)) as out:
+        with _written_aside(path) as out:
             with open(model.path, 'rb') as source:
                 _copy(source, out, model.size)
             if space_word:
@@ -144,7 +143,7 @@ def write_weights(scorer: str, path: str, alpha: float, beta: float) -> None:
     """
     place = place_of_weights(scorer)
     try:
-        with _written_aside(Path(path)) as out, open(scorer, 'rb') as source:
+        with _written_aside(path) as out, open(scorer, 'rb') as source:
             _copy(source, out, os.stat(scorer).st_size)
             out.seek(place)
             out.write(WEIGHTS.pack(alpha, beta))
@@ -163,20 +162,8 @@ def _copy(source: BinaryIO, out: BinaryIO, size: int) -> None:
 
 
 @contextmanager
-def _written_aside(path: Path) -> Iterator[BinaryIO]:
-    """A file beside `path` that takes its name in the end, if nothing goes wrong before."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    if path.is_dir():
-        raise IsADirectoryError(None, 'Is a directory')
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f'.{path.name}.', delete=False) as file:
-        try:
-            yield file  # type: ignore[misc]  # a wrapper of the same interface
-            file.flush()
-            os.fsync(file.fileno())
-            umask = os.umask(0)
-            os.umask(umask)
-            os.chmod(file.name, 0o666 & ~umask)
-            os.replace(file.name, path)
-        except BaseException:
-            os.unlink(file.name)
-            raise
+def _written_aside(path: str) -> Iterator[BinaryIO]:
+    """A new file that takes its name in the end, if nothing goes wrong before. Its folder is made."""
+    os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+    with storage.written_whole(path, durable=True) as unfinished, open(unfinished, 'xb') as file:
+        yield file

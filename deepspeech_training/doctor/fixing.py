@@ -166,7 +166,6 @@ def _dropped_list(reasons: Sequence[Finding]) -> str:
 
 def _write(path: str, text: str) -> None:
     try:
-        with storage.written_whole(path) as unfinished, open(unfinished, 'xb') as file:
-            file.write(text.encode(errors='surrogateescape'))
+        storage.write_whole(path, text.encode(errors='surrogateescape'))
     except OSError as error:
         raise DataError(f'--fix={path}: cannot be written: {error.strerror}') from error

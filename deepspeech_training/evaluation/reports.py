@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
-from collections.abc import Callable, Iterator
+import tempfile
+from collections.abc import Callable
 from functools import partial
 from typing import IO
 
+from deepspeech_training import storage
 from deepspeech_training.errors import FlagError, UserError
 from deepspeech_training.evaluation.html_report import write_html
 from deepspeech_training.evaluation.results import Results
@@ -30,8 +31,10 @@ def write_report(flag: str, kind: str, path: str, results: Results, subject: Sub
 
 def check_output(flag: str, path: str) -> None:
     """Raises `FlagError` where no file can be written at `path`; leaves nothing behind but its folder."""
+    folder = os.path.dirname(path) or os.curdir
     try:
-        with _unfinished(path):
+        os.makedirs(folder, exist_ok=True)
+        with tempfile.TemporaryFile(dir=folder):
             pass
         if os.path.isdir(path):
             raise FlagError(f'{flag}={path}: is a folder; give the name of a file')
@@ -45,23 +48,12 @@ def write_file(flag: str, path: str, write: Callable[[IO[str]], None]) -> None:
     Raises `UserError` that names `flag`.
     """
     try:
-        with _unfinished(path) as file:
+        os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
+        with (
+            storage.written_whole(path) as unfinished,
+            # Names of recordings may have bytes that are no UTF-8.
+            open(unfinished, 'x', encoding='utf-8', errors='surrogateescape', newline='') as file,
+        ):
             write(file)
-            file.close()
-            os.replace(file.name, path)
     except OSError as error:
         raise UserError(f'{flag}: cannot write {path}: {error.strerror}') from None
-
-
-@contextlib.contextmanager
-def _unfinished(path: str) -> Iterator[IO[str]]:
-    """A file beside `path`, which is removed if it is there at the end."""
-    temporary = f'{path}.{os.getpid()}.tmp'
-    os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-    try:
-        # Names of recordings may have bytes that are no UTF-8.
-        with open(temporary, 'w', encoding='utf-8', errors='surrogateescape', newline='') as file:
-            yield file
-    finally:
-        with contextlib.suppress(OSError):
-            os.remove(temporary)

@@ -22,6 +22,7 @@ from deepspeech_training import log
 from deepspeech_training.config import ExportConfig
 from deepspeech_training.errors import ExportError
 from deepspeech_training.export.checks import check_directory
+from deepspeech_training.storage import flush
 
 MANIFEST = '.deepspeech_export.json'
 """Name of the file that records what an export wrote: a JSON object, file name to SHA-256 in hexadecimal."""
@@ -103,7 +104,7 @@ def _stage_and_place(folder: Path, staging: Path, parts: Mapping[str, Part], *, 
     kept = {} if remove_earlier else {name: earlier[name] for name in obsolete}
     (staged / MANIFEST).write_text(json.dumps({**kept, **written}, indent=2) + '\n', encoding='utf-8')
     for path in _files(staged):
-        _flush(path)
+        flush(path)  # a power cut after the renaming shall not leave an empty file under the final name
     _check_place(staged, folder)
     _place(staged, folder)
     if remove_earlier:
@@ -198,12 +199,3 @@ def _digest(path: Path) -> str:
         while block := file.read(1 << 20):
             sha256.update(block)
     return sha256.hexdigest()
-
-
-def _flush(path: Path) -> None:
-    """To the disk, so that a power cut after the renaming cannot leave an empty file under the final name."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

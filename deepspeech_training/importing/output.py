@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from deepspeech_training.data.remembered import write_whole
+from deepspeech_training import storage
 from deepspeech_training.errors import DataError
 
 COLUMNS = ('wav_filename', 'wav_filesize', 'transcript')
@@ -104,7 +104,7 @@ def csv_path(folder: Path, split: str) -> Path:
 
 def _write(path: Path, text: io.StringIO) -> None:
     try:
-        write_whole(str(path), text.getvalue().encode(errors='surrogateescape'))
+        storage.write_whole(str(path), text.getvalue().encode(errors='surrogateescape'))
     except OSError as error:
         raise DataError(f'{path}: cannot be written: {error.strerror}') from error
 

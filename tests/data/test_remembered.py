@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from deepspeech_training.data.remembered import AudioFacts, AudioMemory, memory_folder, one_at_a_time, write_whole
+from deepspeech_training.data.remembered import AudioFacts, AudioMemory, memory_folder, one_at_a_time
 
 FACTS = AudioFacts(size=32044, mtime=1700000000123456789, frames=16000, sample_rate=16000, channels=1)
 
@@ -116,15 +116,6 @@ def test_readers_and_writers_at_the_same_time(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         assert all(pool.map(write_and_read, range(64)))
     assert len(list(tmp_path.iterdir())) == 1  # nothing unfinished is left
-
-
-def test_an_unfinished_file_is_removed(tmp_path: Path) -> None:
-    (tmp_path / 'folder').mkdir()
-
-    with pytest.raises(OSError, match='folder'):
-        write_whole(str(tmp_path / 'folder'), b'content')
-
-    assert [path.name for path in tmp_path.iterdir()] == ['folder']
 
 
 @pytest.mark.parametrize(
