@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 NAME = 'lm_optimizer'
 SECONDS_FOR_LOCK = 60  # that another process may hold on the file
+SEED = 4568  # where nothing is kept, a search repeats itself
 FIRST_RANDOM = 20  # trials, before the search learns from them
 ERRORS = ('words', 'characters', 'utterances')
 
@@ -86,8 +87,9 @@ class Study:
             reason = str(getattr(error, 'orig', error)).splitlines()[0]
             raise FlagError(f'--study={path}: cannot be used: {reason}; give another file') from error
         self._check(path, facts)
+        seed = None if path else SEED  # programs that work on one file, or go on, must not all try the same
         self._study.sampler = optuna.samplers.TPESampler(
-            n_startup_trials=FIRST_RANDOM, multivariate=True, constant_liar=several, seed=self._seed()
+            n_startup_trials=FIRST_RANDOM, multivariate=True, constant_liar=several or bool(path), seed=seed
         )
 
     def _check(self, path: str, facts: Mapping[str, Any]) -> None:
@@ -101,10 +103,6 @@ class Study:
                     f'--study={path}: was begun with another {name} ({kept.get(name)}, now {value}); give another '
                     'file, or the same arguments as then'
                 )
-
-    def _seed(self) -> int:
-        """Another one at each start: a study that goes on does not try again what it has tried."""
-        return len(self._study.get_trials(deepcopy=False))
 
     @property
     def done(self) -> int:

@@ -90,7 +90,7 @@ def assert_same_weights(ours: Path, theirs: Path) -> None:
 
 
 def test_two_ranks_do_what_two_towers_do(folder: Path) -> None:
-    """Training with dropout, validation, test, report, export and transcription; then again with all that changes."""
+    """Training, dropout and augmentation included, validation, test, report, export and transcription."""
     corpus = folder / 'corpus'
     flags = [
         '--epochs=2',
@@ -100,6 +100,9 @@ def test_two_ranks_do_what_two_towers_do(folder: Path) -> None:
         f'--one_shot_infer={corpus}/test_0.wav',
         '--shuffle_batches',
         '--shuffle_start=0',
+        '--augment=volume[p=0.7,dbfs=-10:-40]',
+        '--augment=frequency_mask[p=0.7,n=1:3,size=4]',
+        '--augment=add[domain=features,stddev=0:0.5]',
         '--dev_wer_every=1',
         '--best_by=wer',
     ]
