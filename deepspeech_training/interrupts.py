@@ -1,4 +1,4 @@
-"""Signals during training: stop between two steps, or write a checkpoint now."""
+"""Signals: stop training between two steps, write a checkpoint now, or wait until something is done."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any
 
@@ -75,3 +77,24 @@ class Interrupts:
                 )
             elif number in STOPPING:
                 os._exit(128 + number)
+
+
+@contextmanager
+def interrupts_later() -> Iterator[None]:
+    """Ctrl-C comes after it instead of in the middle: for what must not be left half done. Also a decorator."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting = False
+
+    def keep(*_: object) -> None:
+        nonlocal waiting
+        waiting = True
+
+    before = signal.signal(signal.SIGINT, keep)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)

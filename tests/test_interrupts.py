@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import pytest
 
-from deepspeech_training.interrupts import Interrupts
+from deepspeech_training.interrupts import Interrupts, interrupts_later
 
 
 def send(number: int) -> None:
@@ -72,7 +72,7 @@ def test_without_the_main_thread_there_are_no_signals() -> None:
 
 BUSY = """
 import hashlib
-from deepspeech_training.interrupts import Interrupts
+from deepspeech_training.interrupts import Interrupts, interrupts_later
 with Interrupts():
     print('ready', flush=True)
     hashlib.pbkdf2_hmac('sha256', b'', b'', 10**9)  # minutes in C, in which Python calls no handler
@@ -90,3 +90,25 @@ def test_the_second_signal_ends_the_program_at_once(number: signal.Signals) -> N
         assert 'again ends it at once' in process.stderr.readline()
         process.send_signal(number)
         assert process.wait(20) == 128 + number
+
+
+def test_an_interruption_waits_for_what_must_be_done() -> None:
+    before = signal.getsignal(signal.SIGINT)
+    done = []
+
+    @interrupts_later()
+    def write() -> None:
+        send(signal.SIGINT)
+        send(signal.SIGINT)
+        time.sleep(0.01)
+        done.append('all')
+
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert done == ['all']
+    assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_error_in_it_stays_without_an_interruption() -> None:
+    with pytest.raises(ValueError, match='wrong'), interrupts_later():
+        raise ValueError('wrong')

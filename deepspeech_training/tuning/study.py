@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from deepspeech_training.errors import FlagError, UserError
+from deepspeech_training.interrupts import interrupts_later
 from deepspeech_training.tuning.counting import Errors, Settings
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 NAME = 'lm_optimizer'
 SECONDS_FOR_LOCK = 60  # that another process may hold on the file
-SEED = 4568  # where nothing is kept, a search repeats itself
+SEED = 4568
 FIRST_RANDOM = 20  # trials, before the search learns from them
 ERRORS = ('words', 'characters', 'utterances')
 
@@ -76,6 +77,8 @@ class Study:
         optuna = _optuna()
         self._space = space
         self._by_characters = by_characters
+        self._several = several or bool(path)
+        self._begun = False
         storage = None
         try:
             if path:
@@ -87,10 +90,6 @@ class Study:
             reason = str(getattr(error, 'orig', error)).splitlines()[0]
             raise FlagError(f'--study={path}: cannot be used: {reason}; give another file') from error
         self._check(path, facts)
-        seed = None if path else SEED  # programs that work on one file, or go on, must not all try the same
-        self._study.sampler = optuna.samplers.TPESampler(
-            n_startup_trials=FIRST_RANDOM, multivariate=True, constant_liar=several or bool(path), seed=seed
-        )
 
     def _check(self, path: str, facts: Mapping[str, Any]) -> None:
         kept = self._study.user_attrs.get('facts')
@@ -105,29 +104,48 @@ class Study:
                 )
 
     @property
+    @interrupts_later()
     def done(self) -> int:
         """Trials that are over, given up early or not."""
         optuna = _optuna()
         over = (optuna.trial.TrialState.COMPLETE, optuna.trial.TrialState.PRUNED)
         return len(self._study.get_trials(deepcopy=False, states=over))
 
+    @interrupts_later()
     def baseline(self, name: str) -> Trial | None:
         """What was kept by `keep_baseline`."""
         kept = self._study.user_attrs.get(name)
         return Trial(Settings(**kept['settings']), Errors(**kept['errors'])) if kept else None
 
+    @interrupts_later()
     def keep_baseline(self, name: str, trial: Trial) -> None:
         self._study.set_user_attr(name, {'settings': asdict(trial.settings), 'errors': asdict(trial.errors)})
 
     def ask(self) -> tuple[optuna.Trial, Settings]:
         """The next trial."""
-        trial = self._study.ask()
+        trial = None
         try:
-            return trial, self._space.suggest(trial)
+            with interrupts_later():
+                trial = self._study.ask()
+                if not self._begun:
+                    self._begin(trial.number)
+                return trial, self._space.suggest(trial)
         except BaseException:
-            self.tell(trial, None)
+            if trial is not None:
+                self.tell(trial, None)
             raise
 
+    def _begin(self, first: int) -> None:
+        """Makes the same choices in each search that has the same past; several on one file make different ones.
+
+        `first`: the number of this search's first trial, which no other one has.
+        """
+        self._study.sampler = _optuna().samplers.TPESampler(
+            n_startup_trials=FIRST_RANDOM, multivariate=True, constant_liar=self._several, seed=SEED + first
+        )
+        self._begun = True
+
+    @interrupts_later()
     def tell(self, trial: optuna.Trial, errors: Errors | None, complete: bool = True) -> None:
         """How it went; `errors` None: it was interrupted. Not `complete`: hopeless after some utterances."""
         states = _optuna().trial.TrialState
@@ -143,6 +161,7 @@ class Study:
             trial.report(value, errors.utterances)
             self._study.tell(trial, state=states.PRUNED)
 
+    @interrupts_later()
     def best(self) -> Trial | None:
         """Of those that are complete."""
         complete = (_optuna().trial.TrialState.COMPLETE,)
