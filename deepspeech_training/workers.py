@@ -7,7 +7,9 @@ import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterable, Iterator
+from multiprocessing import resource_tracker
 from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
 from typing import Any, Generic, TypeVar
 
 from deepspeech_training.errors import JobError
@@ -78,6 +80,25 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, 'sched_getaffinity') else os.cpu_count() or 1
 
 
+def start_helper(target: Callable[..., None], *arguments: Any) -> tuple[SpawnProcess, Connection]:
+    """Calls `target` in a process of its own, with `arguments` and one end of a connection; returns the other end too.
+
+    Ctrl-C in a terminal is for all processes of a program, but the helper never gets it, not even while it starts: it
+    is ended by the process that started it, and with it.
+    """
+    context = multiprocessing.get_context('spawn')  # safe, whatever threads and libraries this process has
+    ours, theirs = context.Pipe()
+    process = context.Process(target=target, args=(*arguments, theirs), daemon=True)
+    resource_tracker.ensure_running()  # would unblock the signal, if it were started together with the process
+    blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # which the new process inherits
+    try:
+        process.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
+    theirs.close()
+    return process, ours
+
+
 class _Worker(Generic[Task, Result]):
     """A process, seen from the one that started it."""
 
@@ -85,11 +106,7 @@ class _Worker(Generic[Task, Result]):
     task: Task
 
     def __init__(self, work: Callable[[Task], Result]) -> None:
-        context = multiprocessing.get_context('spawn')  # safe, whatever threads and libraries this process has
-        self.connection, theirs = context.Pipe()
-        self._process = context.Process(target=_serve, args=(work, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process, self.connection = start_helper(_serve, work)
 
     def give_next(self, waiting: Iterator[tuple[int, Task]]) -> bool:
         """Sends it the next task; false where there is none."""
@@ -125,7 +142,6 @@ class _Worker(Generic[Task, Result]):
 
 def _serve(work: Callable[[Any], Any], connection: Connection) -> None:
     """What the process does: answers each task, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the first process, which ends the others
     with contextlib.suppress(EOFError, BrokenPipeError, ConnectionResetError):
         while True:
             task = connection.recv()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,12 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '2')
+
+
+def pytest_configure() -> None:
+    """Programs that tests start can be interrupted, even where tests run in the background, which ignores Ctrl-C."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope='session')

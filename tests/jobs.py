@@ -6,10 +6,13 @@ import importlib.util
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -64,6 +67,20 @@ def run_alone(
 def job_environment(changes: Mapping[str, str]) -> dict[str, str]:
     """That of this process without its own wish for TensorFlow's messages, with `changes`."""
     return {name: value for name, value in os.environ.items() if name != 'TF_CPP_MIN_LOG_LEVEL'} | dict(changes)
+
+
+@contextmanager
+def started(command: Sequence[str], **more: Any) -> Iterator[subprocess.Popen[str]]:
+    """`command` in a session of its own, as a terminal starts it; nothing of it is left afterwards."""
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, **more
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 def processes_with(variable: str, value: str) -> dict[int, dict[str, str]]:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Iterator
+from multiprocessing.connection import Connection
 
 import pytest
 
 from deepspeech_training.errors import DataError, JobError
-from deepspeech_training.workers import TASKS_AHEAD, share_out
+from deepspeech_training.workers import TASKS_AHEAD, share_out, start_helper
 
 
 class Square:
@@ -97,3 +99,15 @@ def test_nobody_waits_for_what_is_not_wanted() -> None:
 
 def test_no_tasks() -> None:
     assert list(share_out(fail, [], 2)) == []
+
+
+def tell_blocked(connection: Connection) -> None:
+    connection.send(signal.pthread_sigmask(signal.SIG_BLOCK, []))
+
+
+def test_ctrl_c_never_reaches_a_helper() -> None:
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    process, connection = start_helper(tell_blocked)
+    assert connection.recv() == before | {signal.SIGINT}
+    assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
+    process.join()

@@ -7,13 +7,10 @@ them use one core.
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import signal
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from queue import SimpleQueue
 from types import TracebackType
 from typing import TypeVar
@@ -24,7 +21,7 @@ from deepspeech_training.config import DecodingConfig
 from deepspeech_training.decoding.decoders import Decoder, decoder_for
 from deepspeech_training.errors import UserError
 from deepspeech_training.text.alphabet import Alphabet
-from deepspeech_training.workers import cores
+from deepspeech_training.workers import cores, start_helper
 
 Key = TypeVar('Key')
 
@@ -100,11 +97,7 @@ class ProcessDecoder:
     """A decoder in a process of its own, which begins at once and ends with this one."""
 
     def __init__(self, decoding: DecodingConfig, alphabet: Alphabet) -> None:
-        context = multiprocessing.get_context('spawn')  # TensorFlow does not survive a fork
-        self._connection, theirs = context.Pipe()
-        self._process: SpawnProcess = context.Process(target=_work, args=(decoding, alphabet, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process, self._connection = start_helper(_work, decoding, alphabet)
 
     def decode(self, logits: np.ndarray) -> str:
         """See `Decoder`. Raises `UserError` where it cannot be opened, or its process has ended."""
@@ -135,7 +128,6 @@ def _first(waiting: deque[tuple[Key, Future[str]]]) -> tuple[Key, str]:
 
 def _work(decoding: DecodingConfig, alphabet: Alphabet, connection: Connection) -> None:
     """What the process does: answers each output of the model, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     with contextlib.suppress(EOFError, OSError):  # that one has ended
         try:
             decoder = decoder_for(decoding, alphabet)

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
 import os
 import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
-from multiprocessing.context import SpawnProcess
 from typing import Any, NoReturn
 
 from deepspeech_training import log
@@ -17,6 +15,7 @@ from deepspeech_training.errors import UserError
 from deepspeech_training.runtimes import ModelInfo
 from deepspeech_training.transcription.recognizer import Recognition, Recognizer, Samples
 from deepspeech_training.transcription.transcript import Segment
+from deepspeech_training.workers import start_helper
 
 
 @dataclass(frozen=True)
@@ -107,12 +106,8 @@ class _Worker:
     """A process, seen from the one that started it."""
 
     def __init__(self, recognition: Recognition) -> None:
-        context = multiprocessing.get_context('spawn')  # TensorFlow does not survive a fork
-        self.connection, theirs = context.Pipe()
         level = log.LEVELS.index(log.LOGGER.level) if log.LOGGER.level in log.LEVELS else 1
-        self._process: SpawnProcess = context.Process(target=_work, args=(recognition, theirs, level), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process, self.connection = start_helper(_work, recognition, level)
 
     def give(self, task: Task) -> None:
         try:
@@ -153,9 +148,8 @@ class _Worker:
         self._process.join()
 
 
-def _work(recognition: Recognition, connection: Connection, log_level: int) -> None:
+def _work(recognition: Recognition, log_level: int, connection: Connection) -> None:
     """What the process does: says what the model is, then answers each task, until the pipe is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     log.setup(log_level)
     with contextlib.suppress(EOFError, BrokenPipeError):
         try:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import multiprocessing
-import signal
 from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -21,6 +19,7 @@ from deepspeech_training.errors import UserError
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.metrics import Transcription
 from deepspeech_training.tuning.outputs import Outputs
+from deepspeech_training.workers import start_helper
 
 
 @dataclass(frozen=True)
@@ -117,11 +116,7 @@ class _Process:
     """A counter in a process of its own."""
 
     def __init__(self, outputs: Outputs, decoding: DecodingConfig, alphabet: Alphabet) -> None:
-        context = multiprocessing.get_context('spawn')  # TensorFlow does not survive a fork
-        self._connection, theirs = context.Pipe()
-        self._process = context.Process(target=_work, args=(outputs, decoding, alphabet, theirs), daemon=True)
-        self._process.start()
-        theirs.close()
+        self._process, self._connection = start_helper(_work, outputs, decoding, alphabet)
 
     def count(self, *question: Any) -> Errors:
         """See `Counter.count`."""
@@ -145,7 +140,6 @@ class _Process:
 
 
 def _work(outputs: Outputs, decoding: DecodingConfig, alphabet: Alphabet, connection: Connection) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
     with contextlib.suppress(EOFError, BrokenPipeError):
         try:
             counter = Counter(outputs, decoding, alphabet)

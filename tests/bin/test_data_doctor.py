@@ -14,6 +14,7 @@ import data_doctor
 import pytest
 
 from tests.doctor.sets import sound_set, speech, table, wav
+from tests.jobs import processes_with, started
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / 'bin' / 'data_doctor.py'
@@ -139,12 +140,13 @@ def test_ctrl_c_ends_it_quickly(tmp_path: Path) -> None:
     wav(tmp_path / 'a.wav', speech(1, 30))
     path = table(tmp_path / 'train.csv', [('a.wav', 'a')] * 5000)
     command = [sys.executable, str(SCRIPT), str(path), '--processes=2', '--html', str(tmp_path / 'r.html')]
-    process = subprocess.Popen(
-        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    time.sleep(6)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    output, errors = process.communicate(timeout=30)
+    with started(command, env={**os.environ, 'DOCTOR_TEST': str(tmp_path)}) as process:
+        deadline = time.monotonic() + 60
+        while len(processes_with('DOCTOR_TEST', str(tmp_path))) < 4:  # with its helpers
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        output, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.splitlines()[-1] == 'E Interrupted'
     assert 'Traceback' not in errors

@@ -19,6 +19,7 @@ from deepspeech_training.data.augmentation.augmenter import Augmenter, Moment
 from deepspeech_training.data.formats import read_data_set
 from deepspeech_training.data.writing import content_of
 from tests.doctor.sets import sound_set, speech, table, wav
+from tests.jobs import started
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / 'bin' / 'data_set_tool.py'
@@ -209,12 +210,13 @@ def test_ctrl_c_leaves_nothing_behind(tmp_path: Path) -> None:
     wav(tmp_path / 'a.wav', speech(1, 30))
     path = table(tmp_path / 'in.csv', [('a.wav', 'a')] * 3000)
     command = [sys.executable, str(SCRIPT), str(path), '--augment=codec', '--output', str(tmp_path / 'out.csv')]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob('out-audio.*.tmp/*')) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does
-    _, errors = process.communicate(timeout=30)
+    with started(command) as process:
+        deadline = time.monotonic() + 60
+        while not list(tmp_path.glob('out-audio.*.tmp/*')):
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 130
     assert errors.splitlines()[-1] == 'E Interrupted'
     assert 'Traceback' not in errors
