@@ -165,5 +165,5 @@ def _copy(source: BinaryIO, out: BinaryIO, size: int) -> None:
 def _written_aside(path: str) -> Iterator[BinaryIO]:
     """A new file that takes its name in the end, if nothing goes wrong before. Its folder is made."""
     os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-    with storage.written_whole(path, durable=True) as unfinished, open(unfinished, 'xb') as file:
+    with storage.written_whole(path, durable=True) as unfinished, open(unfinished, 'x+b') as file:
         yield file

@@ -14,7 +14,7 @@ from deepspeech_training.decoding.scorer_package import write_weights
 from deepspeech_training.runtimes import open_model
 from tests.system.clients import DEEPSPEECH, ask
 
-WIDTH = 50
+WIDTH = 200  # with narrower beams, rounding decides what is left of a model that hears little
 
 
 def test_the_client_decodes_with_the_weights_that_were_written(deepspeech_data: Path, tmp_path: Path) -> None:

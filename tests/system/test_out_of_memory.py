@@ -37,7 +37,7 @@ def flags(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
     ]
 
 
-def run(folder: Path, flags: list[str], megabytes: int = 400) -> tuple[int, list[str]]:
+def run(folder: Path, flags: list[str], megabytes: int = 700) -> tuple[int, list[str]]:
     # oneDNN ends the program when it finds no memory; glibc takes address space for each thread.
     environment = os.environ | {'TF_ENABLE_ONEDNN_OPTS': '0', 'MALLOC_ARENA_MAX': '1', 'TF_CPP_MIN_LOG_LEVEL': '3'}
     command = [sys.executable, '-m', 'tests.system.little_memory', str(megabytes), *flags]
