@@ -26,15 +26,15 @@ from deepspeech_training.config import DecodingConfig
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.decoding import decoder_for
 from deepspeech_training.decoding.pool import decoding_pool
-from deepspeech_training.errors import DataError, FlagError, UserError
+from deepspeech_training.errors import DataError, FlagError
 from deepspeech_training.evaluation.comparison import compare, read_baseline
 from deepspeech_training.evaluation.console import print_report, print_summary
 from deepspeech_training.evaluation.reports import check_output, write_report
 from deepspeech_training.evaluation.results import Results
-from deepspeech_training.evaluation.running import read_sets, run_model
+from deepspeech_training.evaluation.running import open_chosen_model, read_sets, run_model
 from deepspeech_training.evaluation.subject import PageLimits, Subject
-from deepspeech_training.programs import exit_status
-from deepspeech_training.runtimes import Runtime, open_model
+from deepspeech_training.programs import EXIT_SOME_FAILED, exit_status
+from deepspeech_training.runtimes import Runtime
 from deepspeech_training.tool_arguments import (
     add_decoding_arguments,
     add_model_arguments,
@@ -42,7 +42,6 @@ from deepspeech_training.tool_arguments import (
     chosen_features,
 )
 
-EXIT_SOME_FAILED = 1
 MEGABYTE = 1024 * 1024
 OUTPUTS = ('json', 'csv', 'html')
 
@@ -84,14 +83,7 @@ def evaluate(args: argparse.Namespace) -> int:
     check(args)
     decoding, features = chosen_decoding(args), chosen_features(args)
     baseline = read_baseline(args.compare) if args.compare else None
-    with log.native_messages_held(UserError):
-        model = open_model(
-            args.model,
-            threads=args.threads,
-            alphabet_path=args.alphabet_config_path,
-            features=features,
-            load=args.load_evaluate,
-        )
+    model = open_chosen_model(args, features)
     with model:
         decoding = replace(decoding, beam_width=decoding.beam_width or model.beam_width)
         sets = read_sets(args.sets, model.alphabet, args.limit)

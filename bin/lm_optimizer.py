@@ -30,12 +30,12 @@ from deepspeech_training.data.manifest import Sample
 from deepspeech_training.decoding import Scorer, ScorerOptions
 from deepspeech_training.decoding.scorer_file import place_of_weights, read_scorer_file
 from deepspeech_training.decoding.scorer_package import write_weights
-from deepspeech_training.errors import FlagError, UserError
+from deepspeech_training.errors import FlagError
 from deepspeech_training.evaluation.reports import check_output
-from deepspeech_training.evaluation.running import read_sets
+from deepspeech_training.evaluation.running import open_chosen_model, read_sets
 from deepspeech_training.flags.table import FLAGS
-from deepspeech_training.programs import exit_status
-from deepspeech_training.runtimes import Runtime, open_model
+from deepspeech_training.programs import EXIT_SOME_FAILED, exit_status
+from deepspeech_training.runtimes import Runtime
 from deepspeech_training.tool_arguments import (
     add_decoding_arguments,
     add_model_arguments,
@@ -47,8 +47,6 @@ from deepspeech_training.tuning.outputs import Outputs, compute_outputs, digest_
 from deepspeech_training.tuning.report import report
 from deepspeech_training.tuning.search import OWN_WEIGHTS, best_of, errors_of, measure_baselines, search
 from deepspeech_training.tuning.study import Space, Study, Trial
-
-EXIT_SOME_FAILED = 1
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -94,14 +92,7 @@ def optimize(args: argparse.Namespace) -> int:
     if args.write_scorer or args.update_scorer:
         check_output('--write_scorer', args.write_scorer or args.scorer_path)
         place_of_weights(args.scorer_path)
-    with log.native_messages_held(UserError):
-        model = open_model(
-            args.model,
-            threads=args.threads,
-            alphabet_path=args.alphabet_config_path,
-            features=features,
-            load=args.load_evaluate,
-        )
+    model = open_chosen_model(args, features)
     with model, tempfile.TemporaryDirectory() as folder:
         decoding = replace(decoding, beam_width=decoding.beam_width or model.beam_width)
         return tune(args, model, decoding, f'{args.study or os.path.join(folder, "study")}.logits')

@@ -23,7 +23,7 @@ os.environ.setdefault('TF_CPP_MIN_LOG_LEVEL', '3')  # its messages are not about
 from deepspeech_training import log
 from deepspeech_training.audio.segments import Splitting
 from deepspeech_training.errors import FlagError
-from deepspeech_training.programs import exit_status
+from deepspeech_training.programs import EXIT_SOME_FAILED, exit_status
 from deepspeech_training.tool_arguments import (
     add_decoding_arguments,
     add_model_arguments,
@@ -39,7 +39,6 @@ from deepspeech_training.transcription.output import LiveOutput, Output, make_ou
 from deepspeech_training.transcription.recognizer import Recognition, Recognizer
 from deepspeech_training.transcription.transcript import word_separator
 
-EXIT_SOME_FAILED = 1
 PIPE = '-'
 
 

@@ -21,6 +21,7 @@ from deepspeech_training.flags.help import help_text
 from deepspeech_training.flags.parsing import ParsedFlags, parse
 from deepspeech_training.launch import Launch, end_with_launcher, find_launch
 from deepspeech_training.mirrored import EXPORT_MANIFEST, export_mirror, told, with_local_folders
+from deepspeech_training.programs import EXIT_INTERRUPTED
 from deepspeech_training.start_checks import check_launch, check_paths
 from deepspeech_training.validation import validate
 
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from deepspeech_training.text.alphabet import Alphabet
 
 EXIT_OK = 0
-EXIT_INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 
 
 def main(args: Sequence[str] | None = None) -> int:

@@ -145,11 +145,8 @@ def local_folder(kind: str, address: str, opened: ExitStack, *, shared: bool = F
     `opened`. `shared`: of a job of several processes on this host, the first one has the folder, and this one looks at
     it.
     """
-    caches = os.environ.get('XDG_CACHE_HOME', '')
-    if not os.path.isabs(caches):
-        caches = os.path.join(os.path.expanduser('~'), '.cache')
     digest = hashlib.sha256(address.rstrip('/').encode()).hexdigest()[:16]
-    folder = os.path.join(caches, 'deepspeech_training', 'mirrors', f'{kind}-{digest}')
+    folder = os.path.join(storage.cache_folder('mirrors'), f'{kind}-{digest}')
     if shared:
         return folder
     os.makedirs(folder, exist_ok=True)

@@ -10,6 +10,7 @@ from deepspeech_training import log
 from deepspeech_training.errors import UserError
 
 EXIT_NOBODY_READS = 1
+EXIT_SOME_FAILED = 1  # of the recordings, of which the others are done
 EXIT_INTERRUPTED = 130  # what a shell reports for a program that SIGINT ended
 
 

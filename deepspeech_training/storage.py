@@ -36,6 +36,14 @@ class Status(NamedTuple):
     version: int  # of a local file, the time of its last change in nanoseconds; fits 64 bits
 
 
+def cache_folder(name: str) -> str:
+    """The program's folder `name` among the user's caches. It may not be there yet."""
+    caches = os.environ.get('XDG_CACHE_HOME', '')
+    if not os.path.isabs(caches):  # as the XDG Base Directory Specification wants it
+        caches = os.path.join(os.path.expanduser('~'), '.cache')
+    return os.path.join(caches, 'deepspeech_training', name)
+
+
 def is_remote(path: str) -> bool:
     """Whether it is an address, as in gs://bucket/name, not a local path."""
     return ADDRESS.match(path) is not None

@@ -99,6 +99,15 @@ def start_helper(target: Callable[..., None], *arguments: Any) -> tuple[SpawnPro
     return process, ours
 
 
+def how_it_ended(name: str, process: SpawnProcess) -> str:
+    """What is said of a helper that has ended too early: why, as far as that is known, and what may help."""
+    process.join(5)
+    code = process.exitcode
+    how = f'was killed by signal {-code}' if code is not None and code < 0 else f'ended with status {code}'
+    hint = '; perhaps there was not enough memory: use fewer --processes' if code == -signal.SIGKILL else ''
+    return f'{name} {how}{hint}'
+
+
 class _Worker(Generic[Task, Result]):
     """A process, seen from the one that started it."""
 
@@ -122,17 +131,10 @@ class _Worker(Generic[Task, Result]):
         try:
             result, error = self.connection.recv()
         except (EOFError, OSError):
-            raise JobError(self._last_words()) from None
+            raise JobError(how_it_ended('a working process', self._process)) from None
         if error is not None:
             raise error
         return result
-
-    def _last_words(self) -> str:
-        self._process.join(5)
-        code = self._process.exitcode
-        how = f'was killed by signal {-code}' if code is not None and code < 0 else f'ended with status {code}'
-        hint = '; perhaps there was not enough memory: use fewer --processes' if code == -signal.SIGKILL else ''
-        return f'a working process {how}{hint}'
 
     def end(self) -> None:
         self.connection.close()

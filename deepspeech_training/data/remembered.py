@@ -17,7 +17,6 @@ from deepspeech_training import log, storage
 
 VERSION = 2  # of the format and of what makes a file sound; another one counts as nothing remembered
 FOLDER = 'checked_audio'
-PROGRAM_FOLDER = 'deepspeech_training'
 
 
 class AudioFacts(NamedTuple):
@@ -35,12 +34,7 @@ class AudioFacts(NamedTuple):
 
 def memory_folder(save_dir: str) -> str:
     """Where to remember: in the checkpoint directory, where there is one, else in the user's folder for caches."""
-    if save_dir:
-        return os.path.join(save_dir, FOLDER)
-    caches = os.environ.get('XDG_CACHE_HOME', '')
-    if not os.path.isabs(caches):  # as the XDG Base Directory Specification wants it
-        caches = os.path.join(os.path.expanduser('~'), '.cache')
-    return os.path.join(caches, PROGRAM_FOLDER, FOLDER)
+    return os.path.join(save_dir, FOLDER) if save_dir else storage.cache_folder(FOLDER)
 
 
 class AudioMemory:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -17,9 +18,9 @@ from deepspeech_training.data.formats import read_data_set
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.data.sources import load_source
 from deepspeech_training.decoding.pool import DecodingPool
-from deepspeech_training.errors import DataError
+from deepspeech_training.errors import DataError, UserError
 from deepspeech_training.evaluation.results import Results
-from deepspeech_training.runtimes import Runtime
+from deepspeech_training.runtimes import Runtime, open_model
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.text.metrics import Transcription
 
@@ -58,6 +59,18 @@ def _tell_unknown(path: str, samples: Iterable[Sample], alphabet: Alphabet) -> N
     if unknown:
         names = ', '.join(map(repr, sorted(unknown)[:SHOWN]))
         log.warn(f'{path}: the model cannot write all that is in the transcripts, which counts as errors: {names}')
+
+
+def open_chosen_model(args: argparse.Namespace, features: FeatureConfig) -> Runtime:
+    """The model that a tool's arguments name; `features` are for one that does not say its own. Raises `UserError`."""
+    with log.native_messages_held(UserError):
+        return open_model(
+            args.model,
+            threads=args.threads,
+            alphabet_path=args.alphabet_config_path,
+            features=features,
+            load=args.load_evaluate,
+        )
 
 
 def run_model(

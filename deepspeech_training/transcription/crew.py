@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import signal
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from multiprocessing.connection import Connection, wait
@@ -15,7 +14,7 @@ from deepspeech_training.errors import UserError
 from deepspeech_training.runtimes import ModelInfo
 from deepspeech_training.transcription.recognizer import Recognition, Recognizer, Samples
 from deepspeech_training.transcription.transcript import Segment
-from deepspeech_training.workers import start_helper
+from deepspeech_training.workers import how_it_ended, start_helper
 
 
 @dataclass(frozen=True)
@@ -135,11 +134,7 @@ class _Worker:
             self._complain()
 
     def _complain(self) -> NoReturn:
-        self._process.join(5)
-        code = self._process.exitcode
-        how = f'was killed by signal {-code}' if code is not None and code < 0 else f'ended with status {code}'
-        hint = '; perhaps there was not enough memory: use fewer --processes' if code == -signal.SIGKILL else ''
-        raise UserError(f'a transcribing process {how}{hint}')
+        raise UserError(how_it_ended('a transcribing process', self._process))
 
     def end(self) -> None:
         """Closing the pipe ends the process when it has nothing to do, which it may have."""
