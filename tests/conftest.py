@@ -45,6 +45,12 @@ def graph() -> Iterator[tf.Graph]:
 
 
 @pytest.fixture
+def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests leave nothing in the user's folders."""
+    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
+
+
+@pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
     """A file system of 1 MB."""
     folder = tmp_path / 'disk'

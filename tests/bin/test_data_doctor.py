@@ -18,18 +18,13 @@ from tests.jobs import processes_with, started
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / 'bin' / 'data_doctor.py'
+pytestmark = pytest.mark.usefixtures('own_cache_folder')
 ALPHABET = ROOT / 'data' / 'alphabet.txt'
 
 
 def doctor(*arguments: object) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(SCRIPT), *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False, encoding='utf-8', timeout=120)
-
-
-@pytest.fixture(autouse=True)
-def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests leave nothing in the user's folders."""
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
 
 
 @pytest.fixture

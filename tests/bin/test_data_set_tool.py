@@ -23,6 +23,7 @@ from tests.jobs import started
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPT = ROOT / 'bin' / 'data_set_tool.py'
+pytestmark = pytest.mark.usefixtures('own_cache_folder')
 
 
 def tool(*arguments: object) -> subprocess.CompletedProcess[str]:
@@ -38,12 +39,6 @@ def texts(path: Path | str) -> list[str]:
 
 def files(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob('*') if path.is_file())
-
-
-@pytest.fixture(autouse=True)
-def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests leave nothing in the user's folders."""
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
 
 
 @pytest.fixture

@@ -6,6 +6,5 @@ import pytest
 
 
 @pytest.fixture(autouse=True)
-def own_cache_folder(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The tests leave nothing in the user's folders."""
-    monkeypatch.setenv('XDG_CACHE_HOME', str(tmp_path_factory.mktemp('caches')))
+def nothing_remembered(own_cache_folder: None) -> None:
+    """For all tests of this room."""
