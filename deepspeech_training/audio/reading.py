@@ -143,7 +143,8 @@ def to_16_bits(samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
     it, these bands fall to the logarithm's floor, MFCCs are far from those of a file that was resampled beforehand
     (c0 by 12 on average), and training hardly starts.
     """
-    values = np.rint(samples * np.float32(32768))
+    values = samples * np.float32(32768)
+    np.rint(values, out=values)
     np.clip(values, -32768, 32767, out=values)
     values /= np.float32(32768)
     return values

@@ -34,6 +34,18 @@ class EpochBatches:
         """How many rows are done with the first `batches`, or with all where there are fewer."""
         return int(self.ends[min(batches, len(self.ends)) - 1]) if batches and self.ends.size else 0
 
+    def parts(self, most: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Each batch in parts of `most` rows, of which the last can have fewer.
+
+        Returns the place in `rows` of each row of a part, int64 `[parts, most]`, -1 where it has none, and how many
+        parts each batch has, int64 `[batches]`.
+        """
+        counts = -(-self.sizes // most)
+        numbers = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)  # in each batch from 0
+        first = np.repeat(self.ends - self.sizes, counts) + most * numbers
+        places = first[:, None] + np.arange(most)
+        return np.where(places < np.repeat(self.ends, counts)[:, None], places, -1), counts
+
     def after(self, rows: int) -> EpochBatches:
         """What is left when `rows` are done; where these end inside of a batch, first the rest of it."""
         begun = self.begun(rows)

@@ -14,7 +14,7 @@ import numpy as np
 from deepspeech_training import log
 from deepspeech_training.audio.reading import read_audio
 from deepspeech_training.audio.reference import reference_mfccs
-from deepspeech_training.config import DataConfig, FeatureConfig
+from deepspeech_training.config import N_INPUT, DataConfig, FeatureConfig
 from deepspeech_training.data.augmentation.augmenter import Augmenter, Moment
 from deepspeech_training.data.contents import HASH_SIZE
 from deepspeech_training.data.feature_cache import FeatureCache
@@ -37,6 +37,25 @@ class LoadedSample(NamedTuple):
     seconds: np.ndarray  # float32 []: duration of the audio
     content: np.ndarray  # int64 [4]: what the cache shall know it by, zero where nothing is to be kept
     samples: np.ndarray  # int64 []: of the audio, at the model's sample rate
+
+
+class LoadedPart(NamedTuple):
+    """Some utterances of a batch, in the arrays that TensorFlow goes on with.
+
+    Audio stands one utterance behind the other in `sound`, so that one operation computes the features of all: each
+    begins where a frame begins, and the frames that reach from one into the next are in no place of `places`.
+    """
+
+    names: np.ndarray  # object [rows], of bytes: paths of the audio files, as the file system spells them
+    sound: np.ndarray  # float32 [samples]: audio of those whose MFCCs are to be computed
+    known: np.ndarray  # float32 [frames, N_INPUT]: MFCCs of the others, one utterance behind the other
+    places: np.ndarray  # int32 [rows, frames]: row of (a frame of zeros, known frames, frames of sound) for each frame
+    feature_lengths: np.ndarray  # int32 [rows]: frames
+    labels: np.ndarray  # int32 [rows, characters], zero behind the end
+    label_lengths: np.ndarray  # int32 [rows]: characters
+    seconds: np.ndarray  # float32 [rows]: duration of the audio
+    contents: np.ndarray  # int64 [rows, 4]: as in `LoadedSample`
+    samples: np.ndarray  # int64 [rows]: as in `LoadedSample`
 
 
 class _Sound(NamedTuple):
@@ -121,7 +140,7 @@ class SampleLoader:
         if self._features.backend != 'python_speech_features':
             return _Sound(audio, False, len(audio), content)
         mfccs = reference_mfccs(audio, self._features)
-        self.store(np.frombuffer(content, np.int64), np.asarray(len(audio)), mfccs)
+        self._store(self._cache, content, mfccs, len(audio))
         return _Sound(mfccs, True, len(audio), NO_CONTENT)
 
     def _augmented_sound(self, sample: Sample, augmenter: Augmenter, moment: Moment, least_frames: int) -> _Sound:
@@ -144,7 +163,7 @@ class SampleLoader:
         if not changed.is_mfccs and self._features.backend != 'python_speech_features':
             return _Sound(changed.values, False, len(audio), key)
         mfccs = changed.values if changed.is_mfccs else reference_mfccs(changed.values, self._features)
-        self.store(np.frombuffer(key, np.int64), np.asarray(len(audio)), mfccs, np.asarray(moment.epoch))
+        self._store(self._cache_of(moment.epoch), key, mfccs, len(audio))
         return _Sound(mfccs, True, len(audio), NO_CONTENT)
 
     def _read(self, sample: Sample, data: bytes | None) -> np.ndarray:
@@ -163,24 +182,43 @@ class SampleLoader:
         augmented, cache = self._augmented
         return cache if augmented == epoch else None
 
-    def store(
+    @staticmethod
+    def _store(cache: FeatureCache | None, content: bytes, mfccs: np.ndarray, samples: int) -> None:
+        if cache is not None and content != NO_CONTENT:
+            cache.store(content, mfccs, samples)
+
+    def store_part(
         self,
-        content: np.ndarray,
+        contents: np.ndarray,
         samples: np.ndarray,
         mfccs: np.ndarray,
-        epoch: np.ndarray | None = None,
+        feature_lengths: np.ndarray,
+        epoch: np.ndarray,
     ) -> np.ndarray:
-        """Keeps MFCCs [frames, N_INPUT] that were computed from a sample loaded as audio, and returns them."""
-        augmented = epoch is not None and int(epoch) != NOT_AUGMENTED
-        cache = self._cache_of(int(epoch)) if augmented and epoch is not None else self._cache
-        if cache is not None and content.any():
-            cache.store(content.tobytes(), mfccs, int(samples))
+        """Keeps MFCCs `[rows, frames, N_INPUT]` that were computed from a `LoadedPart`, and returns them.
+
+        `epoch`: the one that the part was loaded with.
+        """
+        cache = self._cache if epoch == NOT_AUGMENTED else self._cache_of(int(epoch))
+        for content, count, rows, frames in zip(contents, samples, mfccs, feature_lengths, strict=True):
+            self._store(cache, content.tobytes(), rows[:frames], int(count))
         return mfccs
 
-    def load_for_tensorflow(self, position: int, epoch: np.ndarray, clock: np.ndarray) -> LoadedSample:
-        """`load` for `tf.numpy_function`: raises only errors that `failure_in` finds again."""
+    def load_part(self, positions: np.ndarray, epoch: np.ndarray, clocks: np.ndarray) -> LoadedPart:
+        """`load` of several samples for `tf.numpy_function`: raises only errors that `failure_in` finds again.
+
+        `positions`: int32 `[places]`, negative where there is none; `clocks`: float64 `[places]`.
+        """
+        loaded = [
+            self._load_for_tensorflow(position, int(epoch), clock)
+            for position, clock in zip(positions.tolist(), clocks.tolist(), strict=True)
+            if position >= 0
+        ]
+        return join(loaded, self._features)
+
+    def _load_for_tensorflow(self, position: int, epoch: int, clock: float) -> LoadedSample:
         try:
-            return self.load(position, int(epoch), float(clock))
+            return self.load(position, epoch, clock)
         except UserError as error:
             failure: Exception = error
         except Exception as error:
@@ -212,3 +250,38 @@ class SampleLoader:
             if cache is not None:
                 log.debug(f'Feature cache: {cache.found} utterances came from it, {cache.stored} were added')
                 cache.refresh()
+
+
+def join(loaded: Sequence[LoadedSample], features: FeatureConfig) -> LoadedPart:
+    """Samples as rows of one part."""
+    window, step = features.window_samples, features.step_samples
+    lengths = [len(one.sound) if one.is_mfccs else features.frames(len(one.sound)) for one in loaded]
+    places = np.zeros([len(loaded), max(lengths)], np.int32)
+    labels = np.zeros([len(loaded), max(len(one.labels) for one in loaded)], np.int32)
+    known = [one.sound for one in loaded if one.is_mfccs]
+    next_known = 1  # behind the frame of zeros
+    next_computed = next_known + sum(map(len, known))
+    sound: list[np.ndarray] = []
+    for row, (one, length) in enumerate(zip(loaded, lengths, strict=True)):
+        labels[row, : len(one.labels)] = one.labels
+        first = next_known if one.is_mfccs else next_computed
+        places[row, :length] = np.arange(first, first + length, dtype=np.int32)
+        if one.is_mfccs:
+            next_known += length
+        else:
+            used = (length - 1) * step + window  # what is behind is in no frame
+            taken = -(-used // step)
+            sound += [one.sound[:used], np.zeros(taken * step - used, np.float32)]
+            next_computed += taken
+    return LoadedPart(
+        names=np.array([one.name for one in loaded], object),
+        sound=np.concatenate(sound) if sound else np.zeros(0, np.float32),
+        known=np.concatenate(known) if known else np.zeros([0, N_INPUT], np.float32),
+        places=places,
+        feature_lengths=np.array(lengths, np.int32),
+        labels=labels,
+        label_lengths=np.array([len(one.labels) for one in loaded], np.int32),
+        seconds=np.array([one.seconds for one in loaded], np.float32),
+        contents=np.stack([one.content for one in loaded]),
+        samples=np.array([one.samples for one in loaded], np.int64),
+    )

@@ -2,9 +2,10 @@
 
     positions -> load (read, resample, augment, encode) -> MFCCs -> batch -> filler for the last group -> prefetch
 
-With a feature cache, MFCCs that it has are loaded instead of audio, and those that it lacks are added to it. Everything
-but the loading function is TensorFlow. The graph knows positions only: samples and transcripts stay in Python, so
-neither the graph nor a session grows with the data set.
+A batch is loaded in parts, several samples in one call, and one operation computes the features of a part: a call takes
+as long as reading a short file does. With a feature cache, MFCCs that it has are loaded instead of audio, and those
+that it lacks are added to it. Everything but the loading function is TensorFlow. The graph knows positions only:
+samples and transcripts stay in Python, so neither the graph nor a session grows with the data set.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from deepspeech_training.data.augmentation.moments import Moments
 from deepspeech_training.data.batch import Batch
 from deepspeech_training.data.batches import EpochBatches, equal_sizes
 from deepspeech_training.data.feature_cache import FeatureCache, feature_settings
-from deepspeech_training.data.loading import NOT_AUGMENTED, LoadedSample, SampleLoader
+from deepspeech_training.data.loading import NOT_AUGMENTED, LoadedPart, SampleLoader
 from deepspeech_training.data.manifest import Sample
 from deepspeech_training.text.alphabet import Alphabet
 from deepspeech_training.workers import cores
@@ -30,22 +31,38 @@ from deepspeech_training.workers import cores
 INPUT_DEVICE = '/cpu:0'
 
 
+PART_ROWS = 8
+"""Most samples that are loaded together: fewer cost more calls; more take longer to a first batch, and memory."""
+
+
 class _Rows(NamedTuple):
-    """One utterance, or, with one dimension more in front of every field, a batch of them."""
+    """Utterances of a batch, or all of them."""
 
-    names: tf.Tensor  # string []
-    features: tf.Tensor  # float32 [frames, N_INPUT]
-    feature_lengths: tf.Tensor  # int32 []
-    labels: tf.Tensor  # int32 [characters]
-    label_lengths: tf.Tensor  # int32 []
-    weights: tf.Tensor  # float32 []
-    indices: tf.Tensor  # int32 []
-    audio_seconds: tf.Tensor  # float32 []
+    names: tf.Tensor  # string [rows]
+    features: tf.Tensor  # float32 [rows, frames, N_INPUT]
+    feature_lengths: tf.Tensor  # int32 [rows]
+    labels: tf.Tensor  # int32 [rows, characters]
+    label_lengths: tf.Tensor  # int32 [rows]
+    weights: tf.Tensor  # float32 [rows]
+    indices: tf.Tensor  # int32 [rows]
+    audio_seconds: tf.Tensor  # float32 [rows]
 
 
-_SIZE_BITS = 32  # of a batch's key, in which its number stands above its size
+_SIZE_BITS = 32  # of a batch's key, in which its number stands above the number of its parts
 
-_PADDED_SHAPES = _Rows([], [None, N_INPUT], [], [None], [], [], [], [])
+_LOADED_TYPES = LoadedPart(
+    names=tf.string,
+    sound=tf.float32,
+    known=tf.float32,
+    places=tf.int32,
+    feature_lengths=tf.int32,
+    labels=tf.int32,
+    label_lengths=tf.int32,
+    seconds=tf.float32,
+    contents=tf.int64,
+    samples=tf.int64,
+)
+_PADDED_SHAPES = _Rows([None], [None, None, N_INPUT], [None], [None, None], [None], [None], [None], [None])
 
 
 class InputPipeline:
@@ -54,8 +71,9 @@ class InputPipeline:
     One pipeline can serve training and evaluation: `start` says which samples follow, by their positions in
     `samples`, and in what batches. Each graph step takes `towers` batches, by one `next_batch` a tower.
 
-    `mfccs` computes features in the graph, [samples] -> [frames, N_INPUT]; None when `features.backend` is
-    'python_speech_features', whose features NumPy computes in the loading function.
+    `mfccs` computes features in the graph, [samples] -> [frames, N_INPUT], each frame from nothing but its own window
+    of samples, and none of less than a window; None when `features.backend` is 'python_speech_features', whose features
+    NumPy computes in the loading function.
 
     Raises `ValueError` when `mfccs` does not fit the backend or `towers` is below 1.
     """
@@ -91,9 +109,9 @@ class InputPipeline:
         open_cache = None if self.cache is None else self._open_cache
         self._loader = SampleLoader(samples, alphabet, features, data, self.cache, augmenter, open_cache)
         with tf.device(INPUT_DEVICE), tf.name_scope(prefix):
-            self._order = tf.compat.v1.placeholder(tf.int32, [None], 'order')
+            self._positions = tf.compat.v1.placeholder(tf.int32, [None, None], 'positions')
             self._epoch = tf.compat.v1.placeholder(tf.int64, [], 'epoch')
-            self._clocks = tf.compat.v1.placeholder(tf.float64, [None], 'clocks')
+            self._clocks = tf.compat.v1.placeholder(tf.float64, [None, None], 'clocks')
             self._keys = tf.compat.v1.placeholder(tf.int64, [None], 'keys')
             self._fillers = tf.compat.v1.placeholder(tf.int64, [], 'fillers')
             self._numbers = tf.compat.v1.placeholder(tf.int64, [None], 'numbers')
@@ -108,15 +126,16 @@ class InputPipeline:
         return cache
 
     def _create_dataset(self, process_ahead: int) -> tf.data.Dataset:
-        threads = max(4, cores())  # a few more than cores where these are few: reading also waits for disks
-        epochs = tf.broadcast_to(self._epoch, tf.shape(self._order))
-        rows = tf.data.Dataset.from_tensor_slices((self._order, self._keys, epochs, self._clocks))
-        rows = rows.map(self._load_rows, num_parallel_calls=threads, deterministic=True)
-        batches = rows.group_by_window(_key_of, _pad, window_size_func=_size_of).map(_without_keys)
+        threads = cores() + 1  # reading also waits for disks; but where all are busy, more wait for Python's lock
+        epochs = tf.broadcast_to(self._epoch, tf.shape(self._keys))
+        parts = tf.data.Dataset.from_tensor_slices((self._positions, self._keys, epochs, self._clocks))
+        parts = parts.map(self._load_part, num_parallel_calls=threads, deterministic=True)
+        batches = parts.group_by_window(_key_of, _pad, window_size_func=_parts_of).map(_without_padding)
         batches = batches.concatenate(tf.data.Dataset.from_tensors(_filler()).repeat(self._fillers))
         options = tf.data.Options()
         options.deterministic = True
         options.autotune.enabled = False  # everything it would choose is given; it costs a thread
+        options.experimental_optimization.apply_default_optimizations = False  # at each start, and they find nothing
         # Threads of its own: a busy graph must not hold up the input. One more than can be loading, for the clocks.
         options.threading.private_threadpool_size = threads + 1
         # Zip asks its parts one after another: the time between the clocks is what the batch made it wait.
@@ -125,44 +144,37 @@ class InputPipeline:
         return timed.with_options(options)
 
     @tf.autograph.experimental.do_not_convert  # there is nothing to convert, and the conversion writes files
-    def _load_rows(
-        self, position: tf.Tensor, key: tf.Tensor, epoch: tf.Tensor, clock: tf.Tensor
+    def _load_part(
+        self, positions: tf.Tensor, key: tf.Tensor, epoch: tf.Tensor, clocks: tf.Tensor
     ) -> tuple[_Rows, tf.Tensor]:
-        loaded = LoadedSample(
-            *tf.numpy_function(
-                self._loader.load_for_tensorflow,
-                [position, epoch, clock],
-                [tf.string, tf.float32, tf.bool, tf.int32, tf.float32, tf.int64, tf.int64],
-            )
-        )
-        features = self._features_of(loaded, epoch)
+        loaded = LoadedPart(*tf.numpy_function(self._loader.load_part, [positions, epoch, clocks], list(_LOADED_TYPES)))
+        indices = tf.boolean_mask(positions, positions >= 0)
         rows = _Rows(
-            names=tf.ensure_shape(loaded.name, []),
-            features=tf.ensure_shape(features, [None, N_INPUT]),
-            feature_lengths=tf.shape(features)[0],
-            labels=tf.ensure_shape(loaded.labels, [None]),
-            label_lengths=tf.size(loaded.labels),
-            weights=tf.constant(1.0),
-            indices=position,
-            audio_seconds=tf.ensure_shape(loaded.seconds, []),
+            names=tf.ensure_shape(loaded.names, [None]),
+            features=tf.ensure_shape(self._features_of(loaded, epoch), [None, None, N_INPUT]),
+            feature_lengths=tf.ensure_shape(loaded.feature_lengths, [None]),
+            labels=tf.ensure_shape(loaded.labels, [None, None]),
+            label_lengths=tf.ensure_shape(loaded.label_lengths, [None]),
+            weights=tf.ones_like(indices, tf.float32),
+            indices=indices,
+            audio_seconds=tf.ensure_shape(loaded.seconds, [None]),
         )
         return rows, key
 
-    def _features_of(self, loaded: LoadedSample, epoch: tf.Tensor) -> tf.Tensor:
-        """MFCCs [frames, N_INPUT] of a sample as tensors: what was loaded, or computed from it."""
-        mfccs = self._mfccs
-        if mfccs is None:
-            return loaded.sound
-        if self.cache is None and not self._augments:
-            return mfccs(tf.ensure_shape(loaded.sound, [None]))
-
-        def compute() -> tf.Tensor:
-            computed = mfccs(tf.ensure_shape(loaded.sound, [None]))
-            if self.cache is None:
-                return computed
-            return tf.numpy_function(self._loader.store, [loaded.content, loaded.samples, computed, epoch], tf.float32)
-
-        return tf.cond(tf.ensure_shape(loaded.is_mfccs, []), lambda: loaded.sound, compute)
+    def _features_of(self, loaded: LoadedPart, epoch: tf.Tensor) -> tf.Tensor:
+        """MFCCs [rows, frames, N_INPUT] of samples as tensors: what was loaded, or computed from it."""
+        frames = [tf.zeros([1, N_INPUT]), tf.ensure_shape(loaded.known, [None, N_INPUT])]
+        if self._mfccs is not None:
+            frames.append(self._mfccs(tf.ensure_shape(loaded.sound, [None])))
+        features = tf.gather(tf.concat(frames, 0), loaded.places)
+        if self._mfccs is None or self.cache is None:
+            return features
+        to_store = [loaded.contents, loaded.samples, features, loaded.feature_lengths, epoch]
+        return tf.cond(
+            tf.reduce_any(loaded.contents != 0),
+            lambda: tf.numpy_function(self._loader.store_part, to_store, tf.float32),
+            lambda: features,
+        )
 
     def next_batch(self) -> Batch:
         """The next batch: call it once for every tower. The batches are on the CPU, whatever the device scope.
@@ -219,13 +231,15 @@ class InputPipeline:
         epoch = augment.epoch if augment and self._augments else NOT_AUGMENTED
         self._loader.begin(epoch)
         self._started, self._taken = EpochBatches(order, sizes), 0
+        places, parts = self._started.parts(min(PART_ROWS, sizes.max(initial=1)))
+        clocks = augment.clocks_at(order) if augment else np.zeros(order.size)
         session.run(
             self._iterator.initializer,
             {
-                self._order: order,
+                self._positions: np.where(places < 0, -1, order[places]),
                 self._epoch: epoch,
-                self._clocks: augment.clocks_at(order) if augment else np.zeros(order.size),
-                self._keys: np.repeat(np.arange(batches) << _SIZE_BITS | sizes, sizes),
+                self._clocks: np.where(places < 0, 0, clocks[places]),
+                self._keys: np.repeat(np.arange(batches) << _SIZE_BITS | parts, parts),
                 self._fillers: fillers,
                 self._numbers: numbers,
             },
@@ -259,20 +273,23 @@ def _key_of(_: _Rows, key: tf.Tensor) -> tf.Tensor:
 
 
 @tf.autograph.experimental.do_not_convert
-def _size_of(key: tf.Tensor) -> tf.Tensor:
-    """How many rows the batch with this key has."""
+def _parts_of(key: tf.Tensor) -> tf.Tensor:
+    """How many parts the batch with this key has."""
     return tf.bitwise.bitwise_and(key, (1 << _SIZE_BITS) - 1)
 
 
 @tf.autograph.experimental.do_not_convert
-def _pad(key: tf.Tensor, rows: tf.data.Dataset) -> tf.data.Dataset:
-    """The batch of `rows`."""
-    return rows.padded_batch(_size_of(key), (_PADDED_SHAPES, []))
+def _pad(key: tf.Tensor, parts: tf.data.Dataset) -> tf.data.Dataset:
+    """All `parts` of the batch, with one dimension more in front, and the indices of rows that are padding -1."""
+    padding = _Rows('', 0.0, 0, 0, 0, 0.0, -1, 0.0)
+    return parts.padded_batch(_parts_of(key), (_PADDED_SHAPES, []), (padding, tf.constant(0, tf.int64)))
 
 
 @tf.autograph.experimental.do_not_convert
-def _without_keys(rows: _Rows, _: tf.Tensor) -> _Rows:
-    return rows
+def _without_padding(parts: _Rows, _: tf.Tensor) -> _Rows:
+    """The batch of `parts`, of which only the last can have fewer rows than the first."""
+    count = tf.math.count_nonzero(parts.indices >= 0)
+    return _Rows(*(tf.reshape(field, tf.concat([[-1], tf.shape(field)[2:]], 0))[:count] for field in parts))
 
 
 def _clock() -> tf.data.Dataset:

@@ -101,9 +101,13 @@ def warnings(caplog: pytest.LogCaptureFixture) -> list[str]:
 
 
 def batches_of(
-    samples: Sequence[Sample], folder: Path | None, features: FeatureConfig, alphabet: Alphabet = ALPHABET
+    samples: Sequence[Sample],
+    folder: Path | None,
+    features: FeatureConfig,
+    alphabet: Alphabet = ALPHABET,
+    size: int = 2,
 ) -> tuple[list[Batch], FeatureCache | None]:
-    """One pass over all samples, in batches of two, and the cache it went through."""
+    """One pass over all samples, in batches of `size`, and the cache it went through."""
     tf.compat.v1.disable_v2_behavior()
     mfccs = partial(compute_mfccs, features=features) if features.backend == 'tensorflow' else None
     data = DataConfig(feature_cache=str(folder or ''))
@@ -111,7 +115,7 @@ def batches_of(
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         pipeline = InputPipeline(samples, alphabet, features, data, towers=1, mfccs=mfccs)
         batch = pipeline.next_batch()
-        pipeline.start(session, np.arange(len(samples)), 2)
+        pipeline.start(session, np.arange(len(samples)), size)
         try:
             while True:
                 found.append(session.run(batch))
@@ -141,6 +145,15 @@ def test_batches_are_the_same_bit_by_bit(samples: list[Sample], folder: Path, ba
         batches, cache = batches_of(samples, folder, features)
         assert counts(cache) == numbers
         assert_same(batches, expected)
+
+
+def test_some_samples_of_a_batch_come_from_the_cache(samples: list[Sample], folder: Path) -> None:
+    features = FeatureConfig()
+    batches_of([samples[1], samples[4]], folder, features)
+    for numbers in ((2, 3), (5, 0)):
+        batches, cache = batches_of(samples, folder, features, size=5)
+        assert counts(cache) == numbers
+        assert_same(batches, batches_of(samples, None, features, size=5)[0])
 
 
 def test_transcripts_are_never_cached(samples: list[Sample], folder: Path) -> None:
