@@ -43,7 +43,7 @@ format: environment-dev
 	$(VENV)/bin/ruff format .
 
 test: horovod
-	PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m pytest -n $(TEST_JOBS) --dist loadfile $(PYTEST_ARGS)
+	PATH="$(abspath $(VENV))/bin:$$PATH" $(VENV)/bin/python -m pytest -n $(TEST_JOBS) --dist loadfile --no-loadscope-reorder $(PYTEST_ARGS)
 
 clean:
 	test ! -e $(VENV)/pyvenv.cfg || rm -rf $(VENV)
