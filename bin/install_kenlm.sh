@@ -1,12 +1,18 @@
 #!/usr/bin/env bash
 # Builds the programs of KenLM that make language models (lmplz, filter, build_binary) from KenLM's source on PyPI.
 #
-#   bin/install_kenlm.sh [--python PYTHON] [--rebuild]
+#   bin/install_kenlm.sh [--module] [--python PYTHON] [--rebuild]
 #
-# They are kept in ${XDG_CACHE_HOME:-~/.cache}/deepspeech-training/kenlm, where bin/generate_lm.py finds them; the last
-# line of the output is their folder. With programs there, nothing is done. Two runs at a time are safe: the second
-# waits for the first. Needs a C++ compiler, CMake and Boost, which apt-get installs where they are missing; PYTHON
-# (default: python3) is for its pip. KENLM_BUILD_JOBS sets the number of compiler processes.
+# The programs are kept in ${XDG_CACHE_HOME:-~/.cache}/deepspeech-training/kenlm, where bin/generate_lm.py finds them; the
+# last line of the output is their folder. PYTHON (default: python3) is for its pip.
+#
+# With --module it installs KenLM's Python package into PYTHON instead, for --scorer_path. Up to Python 3.12 pip does that
+# by itself; for newer ones the wrapper in PyPI's release, which does not fit them, is generated anew, and the wheel is
+# kept in .../deepspeech-training/kenlm-module.
+#
+# What is there is not built again. Two runs at a time are safe: the second waits for the first. Needs a C++ compiler,
+# CMake and, for the programs, Boost, which apt-get installs where they are missing. KENLM_BUILD_JOBS sets the number of
+# compiler processes.
 set -euo pipefail
 
 readonly CHANGES=1  # version of how it is built; with another one it is built anew
@@ -14,8 +20,10 @@ readonly PROGRAMS=(lmplz filter build_binary)
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 readonly ROOT
 readonly REQUIREMENTS=$ROOT/requirements/scorer.txt
+readonly CONSTRAINTS=$ROOT/requirements/constraints.txt  # pins what builds
 
 PYTHON=python3
+MODULE=false
 REBUILD=false
 
 say() { printf 'install_kenlm: %s\n' "$*" >&2; }
@@ -30,6 +38,7 @@ parse_arguments() {
   while [ $# -gt 0 ]; do
     case $1 in
       --python) [ $# -gt 1 ] || die '--python needs the path of a Python'; PYTHON=$2; shift 2 ;;
+      --module) MODULE=true; shift ;;
       --rebuild) REBUILD=true; shift ;;
       -h|--help) usage; exit 0 ;;
       *) usage >&2; die "unknown argument '$1'" ;;
@@ -41,16 +50,23 @@ parse_arguments() {
 require_build_tools() {
   local packages=()
   add_compiler_packages
-  header_is_missing boost/program_options.hpp && packages+=(libboost-program-options-dev)
-  header_is_missing boost/thread.hpp && packages+=(libboost-thread-dev)
+  if ! $MODULE; then
+    header_is_missing boost/program_options.hpp && packages+=(libboost-program-options-dev)
+    header_is_missing boost/thread.hpp && packages+=(libboost-thread-dev)
+  fi
   install_packages "${packages[@]}"
+}
+
+# Leaves the source in $1/kenlm-$VERSION.
+fetch_source() {
+  "$PYTHON" -m pip download -q --no-deps --no-binary kenlm -d "$1" "kenlm==$VERSION"
+  tar xzf "$1/kenlm-$VERSION.tar.gz" -C "$1"
 }
 
 # Builds in $1 (a new directory) with $2 compiler processes and leaves the programs in $1/bin.
 build_programs() {
   local work=$1 jobs=$2 source=$1/kenlm-$VERSION static
-  "$PYTHON" -m pip download -q --no-deps --no-binary kenlm -d "$work" "kenlm==$VERSION"
-  tar xzf "$work/kenlm-$VERSION.tar.gz" -C "$work"
+  fetch_source "$work"
   # The programs need neither its tests nor Boost.System, which newer versions of Boost do not have as a library.
   sed -i '/^find_package(Boost/,/^)/{/unit_test_framework/d;/^ *system$/d}' "$source/CMakeLists.txt"
   # Linked with Boost's static libraries where they are, so that the programs go on running when Boost is not there.
@@ -65,35 +81,70 @@ build_programs() {
   mv "${PROGRAMS[@]/#/$work/build/bin/}" "$work/bin/"
 }
 
-# Leaves the programs in $FOLDER/bin; ends with the log's last lines when the build fails.
+# Builds in $1 (a new directory) and leaves a wheel for PYTHON in $1/bin.
+build_module() {
+  local work=$1 source=$1/kenlm-$VERSION
+  fetch_source "$work"
+  "$PYTHON" -m pip install -q -c "$CONSTRAINTS" --target "$work/cython" cython
+  (cd "$source/python" && PYTHONPATH=$work/cython "$PYTHON" -m cython --cplus -3 kenlm.pyx -o kenlm.cpp)
+  PIP_CONSTRAINT=$CONSTRAINTS "$PYTHON" -m pip wheel -q --no-deps -w "$work/bin" "$source"
+}
+
+# Leaves in $FOLDER/bin what the function $1 builds; ends with the log's last lines when the build fails.
 fill_cache() {
   require_build_tools
   rm -rf "$FOLDER"/build.*  # of a run that was ended; the lock says that none is at work
   local work log=$FOLDER/build.log jobs=${KENLM_BUILD_JOBS:-$(nproc)}
   work=$(mktemp -d "$FOLDER/build.XXXXXX")
   say "building KenLM $VERSION with $jobs compiler processes: some minutes (log: $log)"
-  build_programs "$work" "$jobs" >"$log" 2>&1 &  # in the background, for `set -e` does not hold in a condition
+  "$1" "$work" "$jobs" >"$log" 2>&1 &  # in the background, for `set -e` does not hold in a condition
   if ! wait $!; then
     tail -n 40 "$log" >&2
     rm -rf "$work"
     die "KenLM could not be built: the log's last lines are above, all of it is in $log"
   fi
-  rm -rf "$FOLDER/bin"
+  rm -rf "${FOLDER:?}/bin"
   mv "$work/bin" "$FOLDER/bin"
   rm -rf "$work"
 }
 
-main() {
-  parse_arguments "$@"
-  VERSION=$(sed -n 's/^kenlm==//p' "$REQUIREMENTS")
-  [ -n "$VERSION" ] || die "$REQUIREMENTS does not say which version of kenlm"
-  FOLDER=${XDG_CACHE_HOME:-~/.cache}/deepspeech-training/kenlm/$VERSION-$(uname -m)-$CHANGES
+# Makes $FOLDER, waits for its lock, and fills it by the function $1 where it is not filled.
+provide() {
   mkdir -p "$FOLDER"
   exec 9>"$FOLDER/lock"
   flock --nonblock 9 || { say 'waiting for another run that builds the same'; flock 9; }
   if $REBUILD || [ ! -e "$FOLDER/bin" ]; then
-    fill_cache
+    fill_cache "$1"
   fi
+}
+
+install_module() {
+  local python
+  python=$("$PYTHON" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
+  if "$PYTHON" -c 'import kenlm' 2>/dev/null && ! $REBUILD; then
+    return 0
+  fi
+  if "$PYTHON" -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then
+    "$PYTHON" -m pip install -q --disable-pip-version-check "kenlm==$VERSION"
+  else
+    FOLDER=$CACHE/kenlm-module/$VERSION-$(uname -m)-$CHANGES-$python
+    provide build_module
+    "$PYTHON" -m pip install -q --disable-pip-version-check --no-deps --force-reinstall "$FOLDER"/bin/kenlm-*.whl
+  fi
+  "$PYTHON" -c 'import kenlm' || die "the package was installed into $PYTHON and cannot be imported: its words are above"
+}
+
+main() {
+  parse_arguments "$@"
+  VERSION=$(sed -n 's/^kenlm==\([^ ;]*\).*/\1/p' "$REQUIREMENTS")
+  [ -n "$VERSION" ] || die "$REQUIREMENTS does not say which version of kenlm"
+  CACHE=${XDG_CACHE_HOME:-~/.cache}/deepspeech-training
+  if $MODULE; then
+    install_module
+    return 0
+  fi
+  FOLDER=$CACHE/kenlm/$VERSION-$(uname -m)-$CHANGES
+  provide build_programs
   "$FOLDER/bin/lmplz" --help >/dev/null 2>&1 || [ $? = 1 ] || die "$FOLDER/bin/lmplz does not run; --rebuild builds it anew"
   say 'lmplz, filter and build_binary are in'
   printf '%s\n' "$FOLDER/bin"

@@ -68,7 +68,7 @@ choose_tensorflow() {
 
 # What an installation depends on, as one line.
 fingerprint() {
-  printf '%s %s %s\n' "$1" "$TENSORFLOW" "$(cat setup.py requirements/*.txt | sha256sum | cut -d ' ' -f 1)"
+  printf '%s %s %s\n' "$1" "$TENSORFLOW" "$(cat setup.py requirements/*.txt bin/install_kenlm.sh | sha256sum | cut -d ' ' -f 1)"
 }
 
 main() {
@@ -102,6 +102,7 @@ main() {
     "$python" -m pip uninstall -q -y tensorflow-cpu 2>/dev/null || true
   fi
   "$python" -m pip install -q --disable-pip-version-check -c requirements/constraints.txt -e ".[$TENSORFLOW,$extra]" </dev/null
+  [ "$extra" != dev ] || bin/install_kenlm.sh --module --python "$python"
   fingerprint "$extra" >"$stamp"
 }
 

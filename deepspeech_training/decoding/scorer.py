@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -130,9 +131,10 @@ def _open(path: str) -> tuple[Any, Any]:
     try:
         import kenlm  # type: ignore[import-not-found]  # brings C++ code, which only scorers need
     except ImportError as error:
+        how = "pip install '.[scorer]'" if sys.version_info < (3, 13) else 'bin/install_kenlm.sh --module'
         raise ScorerError(
-            f"--scorer_path={path}: needs the package kenlm, which is not installed: pip install '.[scorer]' (that "
-            'builds it, with a C++ compiler)'
+            f'--scorer_path={path}: needs the package kenlm, which is not installed: {how} (that builds it, with a C++ '
+            'compiler)'
         ) from error
     config = kenlm.Config()
     config.show_progress = False
