@@ -91,7 +91,7 @@ def made_once(folder: Path) -> Iterator[bool]:
 
 
 def _install(client: Client, folder: Path) -> None:
-    interpreter = _find_python(client.python)
+    interpreter = find_python(client.python)
     if interpreter is None:
         pytest.skip(f'{client.requirement} needs Python {client.python}, which is neither in PATH nor in pyenv')
     for command in (
@@ -104,7 +104,8 @@ def _install(client: Client, folder: Path) -> None:
             pytest.skip(f'{client.requirement} cannot be installed: {" ".join(reason)}')
 
 
-def _find_python(version: str) -> str | None:
+def find_python(version: str) -> str | None:
+    """The interpreter of a version, like '3.7'; None where there is none."""
     root = os.environ.get('PYENV_ROOT') or str(Path.home() / '.pyenv')
     candidates = [*sorted(glob.glob(f'{root}/versions/{version}.*/bin/python')), shutil.which(f'python{version}')]
     for candidate in candidates:

@@ -8,18 +8,54 @@ from pathlib import Path
 
 import pytest
 
+from tests.system.clients import find_python
+
 ROOT = Path(__file__).resolve().parents[2]
 CACHE = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'deepspeech-training' / 'kenlm'
 
 
-def install(*arguments: str) -> subprocess.CompletedProcess[str]:
+ARPA = """\\data\\
+ngram 1=4
+ngram 2=1
+
+\\1-grams:
+-99\t<s>\t0
+-1\t</s>
+-0.5\tone\t0
+-2\t<unk>
+
+\\2-grams:
+-0.25\t<s> one
+
+\\end\\
+"""
+
+
+def install(*arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ['bash', str(ROOT / 'bin' / 'install_kenlm.sh'), *arguments],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=seconds,
         check=False,
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize('version', ['3.12', '3.13'])  # the last that pip builds it for, and the first that it does not
+def test_the_module_is_installed_into_any_python(version: str, tmp_path: Path) -> None:
+    interpreter = find_python(version)
+    if interpreter is None:
+        pytest.skip(f'Python {version} is neither in PATH nor in pyenv')
+    subprocess.run([interpreter, '-m', 'venv', str(tmp_path / 'venv')], check=True)
+    python = str(tmp_path / 'venv' / 'bin' / 'python')
+    done = install('--module', '--python', python, seconds=600)
+    assert done.returncode == 0, done.stderr
+    (tmp_path / 'words.arpa').write_text(ARPA)
+    program = f'import kenlm; print(kenlm.Model({str(tmp_path / "words.arpa")!r}).score("one", bos=False, eos=False))'
+    said = subprocess.run([python, '-c', program], capture_output=True, text=True, check=True)
+    assert float(said.stdout) == -0.5
+    assert install('--module', '--python', python).returncode == 0
 
 
 def test_programs_that_are_there_are_taken() -> None:
