@@ -75,6 +75,8 @@ class Study:
         Raises `FlagError` for a file that is no study, or one of something else.
         """
         optuna = _optuna()
+        from sqlalchemy.pool import NullPool  # it comes with optuna
+
         self._space = space
         self._by_characters = by_characters
         self._several = several or bool(path)
@@ -84,7 +86,9 @@ class Study:
             if path:
                 os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
                 url = f'sqlite:///{os.path.abspath(path)}'
-                storage = optuna.storages.RDBStorage(url, {'connect_args': {'timeout': SECONDS_FOR_LOCK}})
+                # No pool: what it keeps open stays open when the study is given up.
+                engine = {'connect_args': {'timeout': SECONDS_FOR_LOCK}, 'poolclass': NullPool}
+                storage = optuna.storages.RDBStorage(url, engine)
             self._study = optuna.create_study(storage=storage, study_name=NAME, load_if_exists=True)
         except Exception as error:  # of SQLAlchemy, or of optuna for a file of another version
             reason = str(getattr(error, 'orig', error)).splitlines()[0]

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,7 +127,7 @@ def test_ctrl_c_keeps_what_is_done(toy: Config, arpa: str, tmp_path: Path, capsy
 
 def trials_in(study: Path) -> int:
     try:
-        with sqlite3.connect(f'file:{study}?mode=ro', uri=True) as database:
+        with closing(sqlite3.connect(f'file:{study}?mode=ro', uri=True)) as database:
             over = database.execute("SELECT COUNT(*) FROM trials WHERE state IN ('COMPLETE', 'PRUNED')")
             return int(over.fetchone()[0])
     except sqlite3.OperationalError:  # not there yet, or locked

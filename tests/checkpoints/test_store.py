@@ -28,7 +28,7 @@ def test_training_goes_on_with_all_variables(config: CheckpointConfig) -> None:
     restored = second.store.restore_for_training(second.session)
     assert restored is not None
     assert restored.path == find_checkpoint(config.load_dir, LAST)
-    assert restored.state == RunState(step=3)
+    assert repr(restored.state) == repr(RunState(step=3))  # losses are NaN, which equals nothing
     for model in (first, second):
         model.session.run(model.train_op)
     assert second.value() == first.value()  # Adam's slots and powers came along, too

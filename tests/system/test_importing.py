@@ -146,7 +146,7 @@ def test_without_a_network(tmp_path: Path) -> None:
 def test_help_is_told(script: str) -> None:
     done = run_alone([sys.executable, str(ROOT / 'bin' / f'{script}.py'), '--help'])
     assert done.returncode == 0
-    assert re.search(r'--archive PATH \[PATH \.\.\.\]', done.stdout)
+    assert re.search(r'--archive.* PATH \[PATH \.\.\.\]\n', done.stdout)
     assert '%(' not in done.stdout
 
 
