@@ -86,7 +86,7 @@ build_module() {
   local work=$1 source=$1/kenlm-$VERSION
   fetch_source "$work"
   "$PYTHON" -m pip install -q -c "$CONSTRAINTS" --target "$work/cython" cython
-  (cd "$source/python" && PYTHONPATH=$work/cython "$PYTHON" -m cython --cplus -3 kenlm.pyx -o kenlm.cpp)
+  PYTHONPATH=$work/cython "$PYTHON" -m cython --cplus -3 "$source/python/kenlm.pyx" -o "$source/python/kenlm.cpp"
   PIP_CONSTRAINT=$CONSTRAINTS "$PYTHON" -m pip wheel -q --no-deps -w "$work/bin" "$source"
 }
 

@@ -31,11 +31,12 @@ ngram 2=1
 """
 
 
-def install(*arguments: str, seconds: float = 60) -> subprocess.CompletedProcess[str]:
+def install(*arguments: str, folder: Path | None = None, seconds: float = 60) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ['bash', str(ROOT / 'bin' / 'install_kenlm.sh'), *arguments],
         capture_output=True,
         text=True,
+        cwd=folder,
         timeout=seconds,
         check=False,
     )
@@ -48,14 +49,14 @@ def test_the_module_is_installed_into_any_python(version: str, tmp_path: Path) -
     if interpreter is None:
         pytest.skip(f'Python {version} is neither in PATH nor in pyenv')
     subprocess.run([interpreter, '-m', 'venv', str(tmp_path / 'venv')], check=True)
-    python = str(tmp_path / 'venv' / 'bin' / 'python')
-    done = install('--module', '--python', python, seconds=600)
+    python = 'venv/bin/python'  # as `make test` names it
+    done = install('--module', '--python', python, folder=tmp_path, seconds=600)
     assert done.returncode == 0, done.stderr
     (tmp_path / 'words.arpa').write_text(ARPA)
     program = f'import kenlm; print(kenlm.Model({str(tmp_path / "words.arpa")!r}).score("one", bos=False, eos=False))'
-    said = subprocess.run([python, '-c', program], capture_output=True, text=True, check=True)
+    said = subprocess.run([tmp_path / python, '-c', program], capture_output=True, text=True, check=True)
     assert float(said.stdout) == -0.5
-    assert install('--module', '--python', python).returncode == 0
+    assert install('--module', '--python', python, folder=tmp_path).returncode == 0
 
 
 def test_programs_that_are_there_are_taken() -> None:
