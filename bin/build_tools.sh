@@ -1,6 +1,6 @@
 # shellcheck shell=bash
-# Shared by the scripts that build or install: what Debian's packages have to be there. To be sourced; the script
-# defines `say`, and `die` for what ends it.
+# Shared by the scripts that build or install: what Debian's packages have to be there, and a folder to itself. To be
+# sourced; the script defines `say`, and `die` for what ends it.
 
 header_is_missing() { ! printf '#include <%s>\n' "$1" | "${CXX:-g++}" -x c++ -E - >/dev/null 2>&1; }
 
@@ -27,4 +27,11 @@ apt_install() {
   export DEBIAN_FRONTEND=noninteractive
   apt-get install -qq -y --no-install-recommends "$@" </dev/null >&2 ||
     { apt-get update -qq </dev/null >&2 && apt-get install -qq -y --no-install-recommends "$@" </dev/null >&2; }
+}
+
+# Makes the folder $1, and waits until no other run builds there; it is this script's until it ends.
+lock_folder() {
+  mkdir -p "$1"
+  exec 9>"$1/lock"
+  flock --nonblock 9 || { say 'waiting for another run that builds the same'; flock 9; }
 }

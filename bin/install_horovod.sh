@@ -201,9 +201,7 @@ main() {
     say "a Horovod that works with this TensorFlow is installed already, not by this script: left as it is (--rebuild replaces it)"
     return 0
   fi
-  mkdir -p "$CACHE"
-  exec 9>"$CACHE/lock"
-  flock --nonblock 9 || { say 'waiting for another run that builds the same'; flock 9; }
+  lock_folder "$CACHE"
   wheels=("$CACHE"/horovod-"$HOROVOD_VERSION"-*.whl)
   if $REBUILD || [ ! -e "${wheels[0]}" ]; then
     rm -f "$CACHE"/horovod-*.whl

@@ -108,26 +108,24 @@ fill_cache() {
   rm -rf "$work"
 }
 
-# Makes $FOLDER, waits for its lock, and fills it by the function $1 where it is not filled.
+# Has $FOLDER to itself, and fills it by the function $1 where it is not filled.
 provide() {
-  mkdir -p "$FOLDER"
-  exec 9>"$FOLDER/lock"
-  flock --nonblock 9 || { say 'waiting for another run that builds the same'; flock 9; }
+  lock_folder "$FOLDER"
   if $REBUILD || [ ! -e "$FOLDER/bin" ]; then
     fill_cache "$1"
   fi
 }
 
 install_module() {
-  local python
-  python=$("$PYTHON" -c 'import sys; print("cp%d%d" % sys.version_info[:2])')
   if "$PYTHON" -c 'import kenlm' 2>/dev/null && ! $REBUILD; then
     return 0
   fi
-  if "$PYTHON" -c 'import sys; sys.exit(sys.version_info >= (3, 13))'; then
+  local minor
+  minor=$("$PYTHON" -c 'import sys; print(sys.version_info.minor)')
+  if [ "$minor" -lt 13 ]; then
     "$PYTHON" -m pip install -q --disable-pip-version-check "kenlm==$VERSION"
   else
-    FOLDER=$CACHE/kenlm-module/$VERSION-$(uname -m)-$CHANGES-$python
+    FOLDER=$CACHE/kenlm-module/$VERSION-$(uname -m)-$CHANGES-cp3$minor
     provide build_module
     "$PYTHON" -m pip install -q --disable-pip-version-check --no-deps --force-reinstall "$FOLDER"/bin/kenlm-*.whl
   fi

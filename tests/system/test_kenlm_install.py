@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from tests.system.clients import find_python
+from tests.system.clients import cache, find_python
 
 ROOT = Path(__file__).resolve().parents[2]
-CACHE = Path(os.environ.get('XDG_CACHE_HOME') or Path.home() / '.cache') / 'deepspeech-training' / 'kenlm'
-
 
 ARPA = """\\data\\
 ngram 1=4
@@ -60,7 +57,7 @@ def test_the_module_is_installed_into_any_python(version: str, tmp_path: Path) -
 
 
 def test_programs_that_are_there_are_taken() -> None:
-    if not list(CACHE.glob('*/bin')):
+    if not list(cache('kenlm').glob('*/bin')):
         pytest.skip('KenLM is not built: bin/install_kenlm.sh does it, in some minutes')
     done = install()
     assert done.returncode == 0, done.stderr
