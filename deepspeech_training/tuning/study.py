@@ -75,8 +75,6 @@ class Study:
         Raises `FlagError` for a file that is no study, or one of something else.
         """
         optuna = _optuna()
-        from sqlalchemy.pool import NullPool  # it comes with optuna
-
         self._space = space
         self._by_characters = by_characters
         self._several = several or bool(path)
@@ -84,6 +82,8 @@ class Study:
         storage = None
         try:
             if path:
+                from sqlalchemy.pool import NullPool  # it comes with optuna
+
                 os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
                 url = f'sqlite:///{os.path.abspath(path)}'
                 # No pool: what it keeps open stays open when the study is given up.
