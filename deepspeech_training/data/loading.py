@@ -32,11 +32,10 @@ class LoadedSample(NamedTuple):
 
     name: bytes  # path of the audio file, as the file system spells it
     sound: np.ndarray  # float32: audio [samples] in [-1, 1], or MFCCs [frames, N_INPUT]
-    is_mfccs: np.ndarray  # bool []: which of both
+    is_mfccs: bool  # which of both
     labels: np.ndarray  # int32 [characters]
-    seconds: np.ndarray  # float32 []: duration of the audio
-    content: np.ndarray  # int64 [4]: what the cache shall know it by, zero where nothing is to be kept
-    samples: np.ndarray  # int64 []: of the audio, at the model's sample rate
+    content: bytes  # HASH_SIZE, what the cache shall know it by; NO_CONTENT where nothing is to be kept
+    samples: int  # of the audio, at the model's sample rate
 
 
 class LoadedPart(NamedTuple):
@@ -54,7 +53,7 @@ class LoadedPart(NamedTuple):
     labels: np.ndarray  # int32 [rows, characters], zero behind the end
     label_lengths: np.ndarray  # int32 [rows]: characters
     seconds: np.ndarray  # float32 [rows]: duration of the audio
-    contents: np.ndarray  # int64 [rows, 4]: as in `LoadedSample`
+    contents: np.ndarray  # int64 [rows, HASH_SIZE / 8]: as in `LoadedSample`
     samples: np.ndarray  # int64 [rows]: as in `LoadedSample`
 
 
@@ -116,11 +115,10 @@ class SampleLoader:
         return LoadedSample(
             name=os.fsencode(sample.path),
             sound=sound.values,
-            is_mfccs=np.asarray(sound.is_mfccs),
+            is_mfccs=sound.is_mfccs,
             labels=labels,
-            seconds=np.asarray(np.float32(sound.samples / self._features.sample_rate)),
-            content=np.frombuffer(sound.content, np.int64),
-            samples=np.asarray(sound.samples, np.int64),
+            content=sound.content,
+            samples=sound.samples,
         )
 
     def _sound(self, sample: Sample) -> _Sound:
@@ -261,6 +259,7 @@ def join(loaded: Sequence[LoadedSample], features: FeatureConfig) -> LoadedPart:
     known = [one.sound for one in loaded if one.is_mfccs]
     next_known = 1  # behind the frame of zeros
     next_computed = next_known + sum(map(len, known))
+    samples = np.array([one.samples for one in loaded], np.int64)
     sound: list[np.ndarray] = []
     for row, (one, length) in enumerate(zip(loaded, lengths, strict=True)):
         labels[row, : len(one.labels)] = one.labels
@@ -281,7 +280,7 @@ def join(loaded: Sequence[LoadedSample], features: FeatureConfig) -> LoadedPart:
         feature_lengths=np.array(lengths, np.int32),
         labels=labels,
         label_lengths=np.array([len(one.labels) for one in loaded], np.int32),
-        seconds=np.array([one.seconds for one in loaded], np.float32),
-        contents=np.stack([one.content for one in loaded]),
-        samples=np.array([one.samples for one in loaded], np.int64),
+        seconds=(samples / features.sample_rate).astype(np.float32),
+        contents=np.frombuffer(b''.join(one.content for one in loaded), np.int64).reshape(len(loaded), -1),
+        samples=samples,
     )
