@@ -33,6 +33,7 @@ def settled(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope='module')
 def base(tmp_path_factory: pytest.TempPathFactory) -> Config:
     """Everything that is random, and one thread."""
+    tf.compat.v1.disable_v2_behavior()  # TensorFlow warns of that once, which is no warning of a test's
     config = toy_config(tmp_path_factory.mktemp('cached'), train=7, dev=2, test=3, batch_size=2, epochs=2)
     return replace(
         config,
